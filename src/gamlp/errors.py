@@ -1,0 +1,83 @@
+"""Every error that a user can cause, as one tree.
+
+    GamlpError
+    ├── InputError            what came in cannot be used; the command line ends with code 2
+    │   ├── MissingFileError  a file or folder is not there
+    │   ├── FormatError       a file is not what its name says, or is cut short
+    │   ├── ShapeError        sizes do not fit together
+    │   ├── IdError           a node id is out of range, unknown or doubled
+    │   ├── NotFiniteError    NaN or infinity where a number is needed
+    │   ├── LabelError        labels cannot be learned from
+    │   ├── SplitError        train, valid and test nodes do not make a split
+    │   └── SettingsError     an unknown or impossible setting, method or recipe
+    ├── MissingExtraError     an optional dependency is not installed
+    └── StorageError          the disk is full, unwritable, or a stored file has changed
+
+A message has two parts: what was found, with numbers, and on the next line what was expected or what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class GamlpError(Exception):
+    """The root: catch this to catch everything that gamlp raises on purpose."""
+
+
+class InputError(GamlpError, ValueError):
+    """What came in cannot be used."""
+
+
+class MissingFileError(InputError):
+    """A file or folder is not there."""
+
+
+class FormatError(InputError):
+    """A file is not what its name says, or is cut short."""
+
+
+class ShapeError(InputError):
+    """Sizes do not fit together."""
+
+
+class IdError(InputError):
+    """A node id is out of range, unknown or doubled."""
+
+
+class NotFiniteError(InputError):
+    """NaN or infinity where a number is needed."""
+
+
+class LabelError(InputError):
+    """Labels cannot be learned from."""
+
+
+class SplitError(InputError):
+    """Train, valid and test nodes do not make a split."""
+
+
+class SettingsError(InputError):
+    """An unknown or impossible setting, method or recipe."""
+
+
+class MissingExtraError(GamlpError):
+    """An optional dependency is not installed."""
+
+    def __init__(self, extra: str, needed_for: str) -> None:
+        super().__init__(
+            f"{needed_for} needs the optional part '{extra}', which is not installed.\n"
+            f"Install it with: pip install 'gamlp[{extra}]'"
+        )
+
+
+class StorageError(GamlpError):
+    """The disk is full, unwritable, or a stored file has changed."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return " Did you mean 'x'?" or the list of what is known, to end a message with."""
+    known = sorted(known)
+    close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
+    return f"Did you mean '{close[0]}'?" if close else "Known: " + ", ".join(known) + "."

@@ -1,0 +1,100 @@
+"""Write files so that a kill or a full disk never leaves half of one behind.
+
+A file is written under a temporary name in its own folder, synced, renamed over the old one, and the folder is synced:
+a reader sees the old content or the new, never a mixture.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from gamlp.errors import FormatError, MissingFileError, StorageError
+
+Array = npt.NDArray[Any]
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open `path` for writing; it takes its new content only if the block ends without an error."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        sync_folder(path.parent)
+    except OSError as error:
+        raise StorageError(
+            f"{path} could not be written: {error.strerror or error}.\n"
+            "What was there before is untouched. Free some space or choose another folder, then run again."
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in `folder` survive a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_json(path: Path, content: object) -> None:
+    """Write `content` as readable JSON, whole or not at all."""
+    with replacing(path) as file:
+        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file that gamlp wrote."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise MissingFileError(f"{path} is not there.\nIs this the right folder?") from error
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise FormatError(f"{path} is not readable JSON ({error}).\nRestore it, or make it again.") from error
+
+
+def write_array(path: Path, array: Array) -> None:
+    """Write one array as .npy, whole or not at all."""
+    with replacing(path) as file:
+        np.save(file, array, allow_pickle=False)
+
+
+def read_array(path: Path, *, memory_map: bool = False) -> Array:
+    """Read or map one .npy file; a truncated or pickled one is refused with its name."""
+    if not path.is_file():
+        raise MissingFileError(f"{path} is not there.\nA .npy file was expected at this place.")
+    try:
+        return np.load(path, mmap_mode="r" if memory_map else None, allow_pickle=False)
+    except (ValueError, OSError, EOFError, OverflowError, MemoryError) as error:
+        raise FormatError(
+            f"{path} is not a complete .npy array ({error}).\nIt may be cut short; copy or make it again."
+        ) from error
+
+
+def digest(*parts: Array | str | bytes) -> str:
+    """Return a short content hash of arrays and words: the key of every cache."""
+    total = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        if isinstance(part, np.ndarray):
+            total.update(f"{part.dtype.str}{part.shape}".encode())
+            total.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+        else:
+            total.update(b"\0" + (part.encode() if isinstance(part, str) else part))
+    return total.hexdigest()
+

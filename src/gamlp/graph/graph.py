@@ -1,0 +1,147 @@
+"""The graph that everything starts from, checked once, here.
+
+Shape letters used throughout: N nodes, E adjacency entries, F features, C classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from gamlp.errors import IdError, InputError, LabelError, NotFiniteError, ShapeError
+from gamlp.files import Array, digest
+from gamlp.graph.splits import Split, SplitRule
+
+
+@dataclass(frozen=True, eq=False)
+class Adjacency:
+    """A sparse N×N matrix by rows: the neighbours of node i are indices[indptr[i]:indptr[i+1]].
+
+    indptr (N+1,) int64; indices (E,) int32, or int64 from 2³¹ nodes on; weights (E,) float32, or None where every
+    entry is 1. Symmetric where the graph is undirected, as every reader makes it unless told otherwise.
+    """
+
+    indptr: Array
+    indices: Array
+    weights: Array | None = None
+
+    @property
+    def nodes(self) -> int:
+        """N, the number of nodes."""
+        return len(self.indptr) - 1
+
+    @property
+    def entries(self) -> int:
+        """E, the number of stored entries: twice the edges of an undirected graph without self-loops."""
+        return len(self.indices)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the content, for cache keys."""
+        return digest(self.indptr, self.indices, *([] if self.weights is None else [self.weights]))
+
+    def check(self) -> None:
+        """Refuse an adjacency that would crash or mislead a kernel."""
+        if self.indptr.ndim != 1 or len(self.indptr) < 2:
+            raise InputError("The graph has no nodes.\nAt least one node with features is needed.")
+        starts = self.indptr
+        if starts[0] != 0 or starts[-1] != self.entries or bool((np.diff(starts) < 0).any()):
+            raise ShapeError(
+                f"The row offsets of the adjacency do not rise from 0 to its {self.entries:,} entries.\n"
+                "Expected CSR form: one offset per node and one more, never falling."
+            )
+        if self.entries:
+            low, high = int(self.indices.min()), int(self.indices.max())
+            if low < 0 or high >= self.nodes:
+                raise IdError(
+                    f"An edge names node {low if low < 0 else high:,}, the graph has {self.nodes:,} nodes.\n"
+                    f"Edge ends must lie between 0 and {self.nodes - 1:,}."
+                )
+        if self.weights is not None:
+            if self.weights.shape != self.indices.shape:
+                raise ShapeError(
+                    f"There are {len(self.weights):,} edge weights for {self.entries:,} edges.\nGive one per edge."
+                )
+            if not np.isfinite(self.weights).all() or bool((self.weights < 0).any()):
+                raise NotFiniteError("Some edge weights are negative, NaN or infinite.\nWeights must be ≥ 0 and finite.")
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """N nodes with features, some with labels. Immutable; `check` has been passed by every Graph a reader returns."""
+
+    adjacency: Adjacency
+    features: Array  # (N, F) float32, in memory or memory-mapped
+    labels: Array  # (N,) int64, −1 = unknown
+    classes: tuple[str, ...] = ()  # the C class names, in the order of the label numbers
+    split: Split | SplitRule = field(default_factory=SplitRule)  # fixed, or drawn anew for each seed
+    names: Array | None = None  # (N,) the ids that came in, strings or integers; None = 0…N−1
+    name: str = "graph"
+
+    @property
+    def nodes(self) -> int:
+        """N, the number of nodes."""
+        return self.adjacency.nodes
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of adjacency and features: what propagation depends on."""
+        return digest(self.adjacency.fingerprint, self.features)
+
+    def split_for(self, seed: int) -> Split:
+        """Return the fixed split, or the one that `seed` draws."""
+        return self.split.draw(self.labels, seed) if isinstance(self.split, SplitRule) else self.split
+
+    def with_labels(self, labels: Array) -> Graph:
+        """Return the same graph with other labels."""
+        return replace(self, labels=labels)
+
+    def check(self) -> Graph:
+        """Refuse what cannot be learned from, with one message that says why; return self."""
+        self.adjacency.check()
+        check_features(self.features, self.nodes)
+        check_labels(self.labels, self.nodes, self.classes)
+        if self.names is not None and len(self.names) != self.nodes:
+            raise ShapeError(f"There are {len(self.names):,} node names for {self.nodes:,} nodes.\nGive one per node.")
+        if isinstance(self.split, Split):
+            self.split.check(self.labels)
+        return self
+
+
+def check_features(features: Array, nodes: int) -> None:
+    """Refuse features of the wrong shape, and NaN or infinite ones, naming the first bad place."""
+    if features.ndim != 2:
+        raise ShapeError(f"Features have {features.ndim} dimensions.\nExpected two: one row per node, one column each.")
+    if len(features) != nodes:
+        raise ShapeError(
+            f"Features have {len(features):,} rows, the graph has {nodes:,} nodes.\n"
+            "Every node needs one row, isolated nodes too. Were both numbered from the same file?"
+        )
+    if features.shape[1] == 0:
+        raise ShapeError("Features have no columns.\nEvery node needs at least one feature.")
+    rows_a_step = max(1, 2**24 // features.shape[1])  # 64 MiB of float32 at a time, memory-mapped ones too
+    for start in range(0, nodes, rows_a_step):
+        finite = np.isfinite(features[start : start + rows_a_step])
+        if not finite.all():
+            row, column = (int(at[0]) for at in np.nonzero(~finite))
+            raise NotFiniteError(
+                f"Feature {column} of node {start + row:,} is {features[start + row, column]}.\n"
+                "Features must be finite numbers: fill or drop missing values first."
+            )
+
+
+def check_labels(labels: Array, nodes: int, classes: Sequence[str]) -> None:
+    """Refuse labels of the wrong length, or numbers that name no class."""
+    if labels.shape != (nodes,):
+        raise ShapeError(
+            f"There are {len(labels):,} labels, the graph has {nodes:,} nodes.\nGive one per node, −1 where unknown."
+        )
+    low, high = int(labels.min()), int(labels.max())
+    if low < -1 or high >= len(classes):
+        raise LabelError(
+            f"A label is {low if low < -1 else high}, there are {len(classes)} classes.\n"
+            f"Labels must lie between 0 and {len(classes) - 1}, or be −1 where unknown."
+        )

@@ -1,0 +1,86 @@
+"""Which nodes train, which choose the epoch, which judge.
+
+A split is fixed by the data set, or drawn by a rule, anew for each seed. Test labels are read by the final evaluation
+only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gamlp.errors import IdError, SplitError
+from gamlp.files import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Sorted node ids (int64) of the three sets, without overlap."""
+
+    train: Array
+    valid: Array
+    test: Array
+
+    def check(self, labels: Array) -> None:
+        """Refuse a split that cannot train, choose or judge honestly."""
+        sets = {"train": self.train, "valid": self.valid, "test": self.test}
+        for name, ids in sets.items():
+            if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= len(labels)):
+                raise IdError(
+                    f"The {name} set names node {int(ids.max() if ids.min() >= 0 else ids.min()):,}, "
+                    f"the graph has {len(labels):,} nodes.\nIds must lie between 0 and {len(labels) - 1:,}."
+                )
+        count = np.zeros(len(labels), dtype=np.int8)
+        for ids in sets.values():
+            np.add.at(count, ids, 1)
+        if (count > 1).any():
+            raise SplitError(
+                f"{int((count > 1).sum()):,} nodes stand in more than one of train, valid and test, "
+                f"node {int(np.argmax(count > 1)):,} for one.\nEach node belongs to one set at most."
+            )
+        if not len(self.train):
+            raise SplitError("The split has no training node.\nMark at least one labelled node of each class as train.")
+        for name in ("train", "valid"):
+            unknown = int((labels[sets[name]] < 0).sum())
+            if unknown:
+                raise SplitError(
+                    f"{unknown:,} nodes of the {name} set have no label.\nOnly labelled nodes can train or validate."
+                )
+        seen = np.unique(labels[self.train])
+        if len(seen) < 2:
+            raise SplitError("All training nodes have the same class.\nAt least two classes are needed to learn from.")
+
+
+@dataclass(frozen=True)
+class SplitRule:
+    """How to draw a split from the labelled nodes: so many of each class (≥ 1), or such a share of each (< 1).
+
+    A class too small for its numbers gives half of its nodes to training and a quarter to validation.
+    """
+
+    train: float = 0.6
+    valid: float = 0.2
+
+    def draw(self, labels: Array, seed: int) -> Split:
+        """Draw the split of `seed`; the rest of the labelled nodes judge."""
+        random = np.random.default_rng([seed, 0x5F17])
+        parts: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
+        for label in np.unique(labels[labels >= 0]):
+            members = random.permutation(np.flatnonzero(labels == label))
+            train, valid = self.counts(len(members))
+            for part, ids in zip(parts, np.split(members, [train, train + valid]), strict=True):
+                part.append(ids)
+        if not parts[0]:
+            raise SplitError("No node has a label.\nAt least two classes with labelled nodes are needed to learn from.")
+        split = Split(*(np.sort(np.concatenate(part)).astype(np.int64) for part in parts))
+        split.check(labels)
+        return split
+
+    def counts(self, members: int) -> tuple[int, int]:
+        """Return how many of a class's nodes train and validate."""
+        train = int(self.train if self.train >= 1 else max(1, round(self.train * members)))
+        valid = int(self.valid if self.valid >= 1 else round(self.valid * members))
+        if train + valid >= members and self.train >= 1:
+            return max(1, members // 2), members // 4
+        return train, min(valid, members - train)

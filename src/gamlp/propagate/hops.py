@@ -1,0 +1,27 @@
+"""X, ÂX, …, ÂᴷX for some rows, laid out so that a batch is one gather."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gamlp.files import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Hops:
+    """Propagated features: values (R, K+1, F), in memory or memory-mapped, float32 or float16.
+
+    `rows` names the node of each of the R rows; None = all nodes in order. `key` says what it was computed from
+    (graph, features, normalisation, hops, storage), so that a cache never answers for another graph.
+    `stationary` (R, F) is X^(∞), where it was asked for.
+    """
+
+    values: Array
+    rows: Array | None = None
+    stationary: Array | None = None
+    key: str = ""
+
+    @property
+    def count(self) -> int:
+        """K, the number of hops beyond the features themselves."""
+        return self.values.shape[1] - 1
