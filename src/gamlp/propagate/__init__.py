@@ -1,0 +1,26 @@
+"""Propagate features over the graph: X, ÂX, …, ÂᴷX, once per graph, for all that follows.
+
+    hops = propagate(adjacency, features, hops=5, normalization=Normalization(r=0.5))      # (N, K+1, F)
+
+The names below are imported when they are first used, so that nothing is compiled before it is needed.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gamlp.propagate.engine import Propagator, propagate
+    from gamlp.propagate.hops import Hops
+    from gamlp.propagate.normalize import Normalization
+
+__all__ = ["Hops", "Normalization", "Propagator", "propagate"]
+
+_HOMES = {"propagate": "engine", "Propagator": "engine", "Hops": "hops", "Normalization": "normalize"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -24,4 +24,4 @@ class Hops:
     @property
     def count(self) -> int:
         """K, the number of hops beyond the features themselves."""
-        return self.values.shape[1] - 1
+        return int(self.values.shape[1]) - 1
