@@ -1,0 +1,90 @@
+"""Cora, CiteSeer and PubMed from their raw files, with the public split.
+
+Files `ind.<name>.<part>`: x, y the labelled training nodes; allx, ally all nodes but the test ones; tx, ty the test
+nodes, in the order of test.index; graph, the neighbours of every node. CiteSeer's test ids have gaps: the nodes in them
+have no features and no label, and stay in the graph as isolated nodes. Train = the first len(y) nodes, valid = the next
+500, test = test.index.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gamlp.errors import FormatError, ShapeError
+from gamlp.files import Array
+from gamlp.graph.assemble import as_split, assemble
+from gamlp.graph.graph import Graph
+from gamlp.graph.pickles import read_pickle
+
+PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
+VALID = 500
+
+
+def files(name: str) -> tuple[str, ...]:
+    """Return the names of the raw files."""
+    return tuple(f"ind.{name}.{part}" for part in PARTS)
+
+
+def read_planetoid(raw: Path, name: str) -> Graph:
+    """Read the raw folder of `name`, one of cora, citeseer and pubmed."""
+    parts = {part: read_pickle(raw / f"ind.{name}.{part}") for part in PARTS if part != "test.index"}
+    test = read_index(raw / f"ind.{name}.test.index")
+    known, trained = parts["allx"].shape[0], len(parts["y"])
+    if len(test) != parts["tx"].shape[0] or int(test.min()) < known:
+        raise ShapeError(
+            f"test.index of {name} names {len(test):,} nodes from {int(test.min()):,} on; there are "
+            f"{parts['tx'].shape[0]:,} test rows after {known:,} others.\nDo all files come from the same data set?"
+        )
+    nodes = max(int(test.max()) + 1, known)
+    source, target = edge_ends(parts["graph"])
+    labels, classes = class_numbers(place(parts["ally"], parts["ty"], test, nodes))
+    return assemble(
+        source,
+        target,
+        features=place(parts["allx"].toarray(), parts["tx"].toarray(), test, nodes),
+        labels=labels,
+        classes=classes,
+        split=as_split(range(trained), range(trained, min(trained + VALID, known)), test, nodes=nodes),
+        name=name,
+    )
+
+
+def read_index(path: Path) -> Array:
+    """Read test.index: one node id a line."""
+    try:
+        ids = np.array([int(line) for line in path.read_text(encoding="ascii").split()], dtype=np.int64)
+    except (ValueError, OSError) as error:
+        raise FormatError(f"{path} is not a list of node ids ({error}).\nExpected one whole number a line.") from error
+    if not len(ids):
+        raise FormatError(f"{path} is empty.\nExpected the ids of the test nodes, one a line.")
+    return ids
+
+
+def place(others: Array, tests: Array, test: Array, nodes: int) -> Array:
+    """Put the test rows at their ids, after the others; rows in the gaps stay zero."""
+    if others.shape[1] != tests.shape[1]:
+        raise ShapeError(
+            f"The test nodes have {tests.shape[1]:,} columns, the others {others.shape[1]:,}.\n"
+            "Do all files come from the same data set?"
+        )
+    placed = np.zeros((nodes, others.shape[1]), dtype=np.float32)
+    placed[: len(others)] = others
+    placed[test] = tests
+    return placed
+
+
+def class_numbers(one_hot: Array) -> tuple[Array, tuple[str, ...]]:
+    """Turn one-hot rows into class numbers; a row of zeros is an unknown label."""
+    labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1).astype(np.int64)
+    return labels, tuple(str(number) for number in range(one_hot.shape[1]))
+
+
+def edge_ends(neighbours: dict[Any, list[Any]]) -> tuple[Array, Array]:
+    """Turn the dictionary of neighbours into edge ends."""
+    counts = [len(ends) for ends in neighbours.values()]
+    source = np.repeat(np.array(list(neighbours), dtype=np.int64), counts)
+    target = np.array([end for ends in neighbours.values() for end in ends], dtype=np.int64)
+    return source, target

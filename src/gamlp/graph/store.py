@@ -1,0 +1,207 @@
+"""A graph directory: plain .npy arrays that any tool can map, and graph.json, which says what they must be.
+
+    indptr, indices, weights?   the adjacency by rows            features   (N, F) float32
+    labels                      (N,) int64, −1 = unknown         names?     (N,) integers, or words as UTF-8 bytes
+    train, valid, test          node ids, where the split is fixed; else graph.json holds the rule
+    graph.json                  format version, name, classes, and of each array shape, dtype, bytes and checksum
+
+The directory is written beside its place and renamed: it is there whole or not at all. Loading maps adjacency and
+features, so a graph larger than memory opens at once; `verify` costs one pass over the files.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gamlp.errors import FormatError, MissingFileError, StorageError
+from gamlp.files import Array, digest, read_array, read_json, sync_folder, write_array, write_json
+from gamlp.graph.graph import Adjacency, Graph, check_labels
+from gamlp.graph.splits import Split, SplitRule
+
+VERSION = 1
+CONTENTS = "graph.json"
+MAPPED = ("indptr", "indices", "weights", "features")
+ALWAYS = ("indptr", "indices", "features", "labels")
+SETS = ("train", "valid", "test")
+
+
+def is_graph_folder(folder: Path) -> bool:
+    """Say whether `folder` is a graph directory."""
+    return (folder / CONTENTS).is_file()
+
+
+def save_graph(graph: Graph, folder: Path, *, overwrite: bool = False) -> None:
+    """Write `graph` as a directory; an existing graph is replaced only with `overwrite`, anything else never."""
+    graph.check()
+    folder = Path(folder)
+    check_place(folder, overwrite=overwrite)
+    temporary = folder.absolute().with_name(f".{folder.absolute().name}.{secrets.token_hex(4)}.tmp")
+    try:
+        write_parts(graph, temporary)
+        put_in_place(temporary, folder)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} could not be written: {error.strerror or error}.\n"
+            "What was there before is untouched. Free some space or choose another folder, then run again."
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def load_graph(folder: Path, *, verify: bool = True) -> Graph:
+    """Open a graph directory; without `verify`, the checksums and the values of the features are taken on trust."""
+    folder = Path(folder)
+    contents = read_contents(folder)
+    arrays = {key: read_part(folder, key, stored) for key, stored in contents["arrays"].items()}
+    if verify:
+        for key, array in arrays.items():
+            check_content(folder / f"{key}.npy", array, contents["arrays"][key]["checksum"])
+    graph = as_graph(arrays, contents)
+    if verify:
+        return graph.check()
+    graph.adjacency.check()
+    check_labels(graph.labels, graph.nodes, graph.classes)
+    return graph
+
+
+def check_place(folder: Path, *, overwrite: bool) -> None:
+    """Refuse to write over what is not ours, or over a graph without being asked to."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    if not is_graph_folder(folder):
+        raise StorageError(f"{folder} exists and is not a graph directory.\nIt was left alone; choose another folder.")
+    if not overwrite:
+        raise StorageError(
+            f"{folder} already holds a graph.\nChoose another folder, or ask for it to be overwritten (overwrite=True)."
+        )
+
+
+def write_parts(graph: Graph, folder: Path) -> None:
+    """Write the arrays, then graph.json."""
+    arrays = parts(graph)
+    for key, array in arrays.items():
+        write_array(folder / f"{key}.npy", array)
+    rule = graph.split if isinstance(graph.split, SplitRule) else None
+    contents = {
+        "format": "gamlp graph",
+        "version": VERSION,
+        "name": graph.name,
+        "classes": list(graph.classes),
+        "split_rule": None if rule is None else {"train": rule.train, "valid": rule.valid},
+        "arrays": {key: describe(folder / f"{key}.npy", array) for key, array in arrays.items()},
+    }
+    write_json(folder / CONTENTS, contents)
+
+
+def parts(graph: Graph) -> dict[str, Array]:
+    """Return the arrays to be stored, by file name."""
+    adjacency, split = graph.adjacency, graph.split
+    arrays = {
+        "indptr": adjacency.indptr,
+        "indices": adjacency.indices,
+        "weights": adjacency.weights,
+        "features": np.ascontiguousarray(graph.features),
+        "labels": graph.labels,
+        "names": None if graph.names is None else as_bytes(graph.names),
+    }
+    if isinstance(split, Split):
+        arrays |= {"train": split.train, "valid": split.valid, "test": split.test}
+    return {key: array for key, array in arrays.items() if array is not None}
+
+
+def as_bytes(names: Array) -> Array:
+    """Return integers as they are, words as UTF-8 bytes of one length."""
+    return names if names.dtype.kind in "iu" else np.char.encode(names.astype(str), "utf-8")
+
+
+def describe(path: Path, array: Array) -> dict[str, Any]:
+    """Say what a stored array must be."""
+    return {
+        "shape": list(array.shape),
+        "dtype": array.dtype.str,
+        "bytes": path.stat().st_size,
+        "checksum": digest(array),
+    }
+
+
+def put_in_place(temporary: Path, folder: Path) -> None:
+    """Rename the finished directory to its place, moving an older graph out of the way first."""
+    old = temporary.with_suffix(".old")
+    if folder.exists():
+        folder.rename(old)
+    try:
+        temporary.replace(folder)
+    except OSError:
+        if old.exists():
+            old.rename(folder)
+        raise
+    sync_folder(folder.absolute().parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def read_contents(folder: Path) -> dict[str, Any]:
+    """Read graph.json and check that it is one of ours."""
+    if not folder.is_dir():
+        raise MissingFileError(f"{folder} is not there.\nA graph directory was expected, as save_graph writes it.")
+    contents = read_json(folder / CONTENTS)
+    if not isinstance(contents, dict) or contents.get("format") != "gamlp graph":
+        raise FormatError(f"{folder / CONTENTS} does not describe a graph.\nIs this the right folder?")
+    if contents.get("version") != VERSION:
+        raise FormatError(
+            f"{folder} has the format version {contents.get('version')}, this gamlp reads version {VERSION}.\n"
+            "Use the gamlp that wrote it, or make it again."
+        )
+    wanted: dict[str, type | tuple[type, ...]] = {"name": str, "classes": list, "arrays": dict}
+    missing = [key for key, kind in wanted.items() if not isinstance(contents.get(key), kind)]
+    arrays = contents["arrays"] if "arrays" not in missing else {}
+    missing += [key for key in ALWAYS if key not in arrays]
+    missing += [key for key, stored in arrays.items() if not isinstance(stored, dict)]
+    missing += [] if isinstance(contents.get("split_rule"), dict) else [key for key in SETS if key not in arrays]
+    if missing:
+        raise FormatError(f"{folder / CONTENTS} lacks {', '.join(missing)}.\nRestore it, or make the graph again.")
+    contents["arrays"] = {key: stored for key, stored in arrays.items() if key in (*MAPPED, "labels", "names", *SETS)}
+    return contents
+
+
+def read_part(folder: Path, key: str, stored: dict[str, Any]) -> Array:
+    """Read or map one array and compare it with what graph.json says."""
+    path = folder / f"{key}.npy"
+    if not path.is_file():
+        raise FormatError(f"{path} is not there.\ngraph.json names it: copy the whole directory, or make it again.")
+    array = read_array(path, memory_map=key in MAPPED and bool(np.prod(stored.get("shape", [0]))))
+    found = {"shape": list(array.shape), "dtype": array.dtype.str, "bytes": path.stat().st_size}
+    for what, value in found.items():
+        if stored.get(what) != value:
+            raise FormatError(
+                f"{path} has the {what} {value}, graph.json says {stored.get(what)}.\n"
+                "It was changed, swapped or cut short: copy the whole directory, or make it again."
+            )
+    return array
+
+
+def check_content(path: Path, array: Array, checksum: str) -> None:
+    """Compare the checksum of an array with the stored one."""
+    if digest(array) != checksum:
+        raise StorageError(
+            f"{path} has changed since it was written: its checksum differs.\n"
+            "Restore it from a copy, or make the graph again."
+        )
+
+
+def as_graph(arrays: dict[str, Array], contents: dict[str, Any]) -> Graph:
+    """Put the arrays together."""
+    rule, names = contents["split_rule"], arrays.get("names")
+    return Graph(
+        adjacency=Adjacency(arrays["indptr"], arrays["indices"], arrays.get("weights")),
+        features=arrays["features"],
+        labels=arrays["labels"],
+        classes=tuple(contents["classes"]),
+        split=SplitRule(**rule) if rule else Split(*(arrays[key] for key in SETS)),
+        names=np.char.decode(names, "utf-8") if names is not None and names.dtype.kind == "S" else names,
+        name=contents["name"],
+    )
