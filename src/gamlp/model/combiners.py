@@ -1,0 +1,118 @@
+"""Combine the hops of each node into one row: the combiners whose weights are not learned from the node.
+
+    last    z = hᴷ                        SGC; with K = 0 a plain MLP
+    mean    z = Σ_l hˡ / (K+1)            S2GC
+    decay   z = Σ_l wˡ hˡ,  wˡ ∝ β(1−β)ˡ  GBP; divided by their sum, so that weights add up to 1 for every combiner and
+                                          β = 0 is the mean. GBP's own differ by this one factor, 1 − (1−β)ᴷ⁺¹.
+    concat  z = [h⁰ ‖ … ‖ hᴷ]             SIGN; its weights are reported as uniform
+
+The learned ones are in `attention`. Every combiner turns (B, K+1, H) into combined (B, H') and weights (B, K+1).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from gamlp.model.hop_nets import HopRows
+from gamlp.settings import Settings
+
+
+class Combined(NamedTuple):
+    """One row a node (B, H'), and the share of each hop in it (B, K+1)."""
+
+    rows: Tensor
+    weights: Tensor
+
+
+class Combiner(nn.Module, ABC):
+    """Built for K+1 `hops` of `width` H, whose features were F wide; every one is built the same way."""
+
+    residual_bias = True
+    """Whether the residual map beside this combiner has a bias."""
+
+    def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
+        super().__init__()
+        self.hops = hops
+        self.width = width
+
+    @abstractmethod
+    def forward(self, hops: HopRows, *, stationary: Tensor | None = None) -> Combined:
+        """Combine the hops; only smoothing attention reads `stationary`, X^(∞) (B, F)."""
+
+    @staticmethod
+    def hops_used(hops: int) -> int:
+        """Return how many hops, counted from the last, this combiner reads of `hops`."""
+        return hops
+
+
+class FixedCombiner(Combiner):
+    """A weighted sum with the same weights for every node."""
+
+    shares: Tensor
+
+    def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
+        super().__init__(settings, hops=hops, width=width, features=features)
+        self.register_buffer("shares", self.fixed_weights(settings), persistent=False)
+
+    @abstractmethod
+    def fixed_weights(self, settings: Settings) -> Tensor:
+        """Return the weights, (K+1,)."""
+
+    def forward(self, hops: HopRows, *, stationary: Tensor | None = None) -> Combined:
+        """Combine the hops."""
+        weights = self.shares.expand(len(hops.y), -1)
+        return Combined(hops.weighted(weights), weights)
+
+
+class Last(FixedCombiner):
+    """The last hop alone; the others are not even put through a net."""
+
+    @staticmethod
+    def hops_used(hops: int) -> int:
+        """Return 1."""
+        return 1
+
+    def fixed_weights(self, settings: Settings) -> Tensor:
+        """Return 0, …, 0, 1."""
+        return torch.eye(self.hops)[-1]
+
+    def forward(self, hops: HopRows, *, stationary: Tensor | None = None) -> Combined:
+        """Pass the one hop on."""
+        return Combined(hops.side_by_side(), self.shares.expand(len(hops.y), -1))
+
+
+class Mean(FixedCombiner):
+    """The mean of all hops."""
+
+    def fixed_weights(self, settings: Settings) -> Tensor:
+        """Return 1/(K+1) for each."""
+        return torch.full((self.hops,), 1 / self.hops)
+
+
+class Decay(FixedCombiner):
+    """Weights that fall by the same factor 1−β from hop to hop."""
+
+    def fixed_weights(self, settings: Settings) -> Tensor:
+        """Return (1−β)ˡ divided by their sum."""
+        powers = (1 - settings.decay) ** torch.arange(self.hops, dtype=torch.float64)
+        return (powers / powers.sum()).float()
+
+
+class Concat(FixedCombiner):
+    """All hops side by side."""
+
+    def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
+        super().__init__(settings, hops=hops, width=width, features=features)
+        self.width = hops * width
+
+    def fixed_weights(self, settings: Settings) -> Tensor:
+        """Return 1/(K+1) for each: no hop comes before another."""
+        return torch.full((self.hops,), 1 / self.hops)
+
+    def forward(self, hops: HopRows, *, stationary: Tensor | None = None) -> Combined:
+        """Combine the hops."""
+        return Combined(hops.side_by_side(), self.shares.expand(len(hops.y), -1))

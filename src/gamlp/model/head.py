@@ -1,0 +1,81 @@
+"""The head: a deep MLP whose layers keep sight of their input and of the first layer.
+
+    u⁰ = norm(x W⁰) + x                                                   (+ x only where F' = H)
+    xˡ = dropout(PReLU(uˡ⁻¹)),   uˡ = norm(((1−α)xˡ + α u⁰) Wˡ) + xˡ       l = 1 … L−2
+    logits = norm(xᴸ⁻¹ Wᴸ⁻¹)
+
+The paper adds X^(0) in every layer; this is the published networks' form, GCNII's initial residual. One PReLU slope
+serves all layers. Without batch norm each layer has a bias instead, and one layer is a linear classifier.
+
+An `inner` head has no logits: its last layer adds its input back too and ends in PReLU and dropout. The reference of
+JK attention is one.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from gamlp.model.dropout import Dropout
+from gamlp.model.layers import BatchNorm, activate, new_bias, new_slope, new_weight
+from gamlp.settings import Settings
+
+
+class Head(nn.Module):
+    """F' → hidden → … → out, in `layers` layers."""
+
+    def __init__(self, settings: Settings, *, features: int, out: int, layers: int, inner: bool = False) -> None:
+        super().__init__()
+        widths = [features] + [settings.hidden] * (layers - 1) + [out]
+        self.layers = layers
+        self.inner = inner
+        self.share = settings.initial_residual
+        self.weights = nn.ParameterList(new_weight(*pair) for pair in pairwise(widths))
+        self.norms = nn.ModuleList(BatchNorm(width) for width in widths[1:] if settings.batch_norm)
+        self.biases = nn.ParameterList(new_bias(width) for width in widths[1:] if not settings.batch_norm)
+        activations = layers if inner else layers - 1
+        self.slope = new_slope() if activations else None
+        self.dropouts = nn.ModuleList(Dropout(settings.dropout) for _ in range(activations))
+        self.skips_first = features == widths[1] and layers > 1 and not inner
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return logits.  x (B, F') → (B, out)."""
+        return self.after_first(x @ self.weights[0], skip=x if self.skips_first else None)
+
+    def after_first(self, product: Tensor, *, skip: Tensor | None = None) -> Tensor:
+        """Go on from the first matrix product, which a caller may have computed in its own way."""
+        first = self._layer(0, product, skip=skip)
+        if self.layers == 1:
+            return self._activated(0, first) if self.inner else first
+        x = self._activated(0, first)
+        for layer in range(1, self.layers - 1):
+            product = torch.lerp(x, first, self.share) @ self.weights[layer]
+            x = self._layer(layer, product, skip=x, activated=True)
+        product = x @ self.weights[-1]
+        return self._layer(self.layers - 1, product, skip=x if self.inner else None, activated=self.inner)
+
+    def _layer(self, layer: int, product: Tensor, *, skip: Tensor | None, activated: bool = False) -> Tensor:
+        """Return norm(product) + skip, and that through PReLU and dropout where asked for."""
+        return activate(
+            product,
+            bias=self.biases[layer] if len(self.biases) else None,
+            norm=self._norm(layer),
+            skip=skip,
+            slope=self.slope if activated else None,
+            dropout=self._dropout(layer) if activated else None,
+        )
+
+    def _activated(self, layer: int, x: Tensor) -> Tensor:
+        return activate(x, slope=self.slope, dropout=self._dropout(layer))
+
+    def _norm(self, layer: int) -> BatchNorm | None:
+        norm = self.norms[layer] if len(self.norms) else None
+        assert norm is None or isinstance(norm, BatchNorm)
+        return norm
+
+    def _dropout(self, layer: int) -> Dropout:
+        dropout = self.dropouts[layer]
+        assert isinstance(dropout, Dropout)
+        return dropout

@@ -1,0 +1,144 @@
+"""The whole network: hops (and propagated labels) of a batch of nodes → logits and hop weights.
+
+    hops (B, K+1, F) ─ input dropout ─ each hop's net ─ combiner ─ (+ residual) ─ head ─ + label branch ─ logits (B, C)
+
+The residual is dropout(PReLU(z + x⁰ R)), a linear map of hop 0 to whatever width the combiner gives. Without it, the
+combined row z goes to the head as it is. A node's logits depend on its own row alone (in evaluation).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from gamlp.errors import ShapeError
+from gamlp.model.attention import Gate, JumpingKnowledge, Recursive, Smoothing
+from gamlp.model.combiners import Combiner, Concat, Decay, Last, Mean
+from gamlp.model.dropout import Dropout, number_sites, set_keys
+from gamlp.model.head import Head
+from gamlp.model.hop_nets import new_hop_nets
+from gamlp.model.label_branch import LabelBranch
+from gamlp.model.layers import activate, new_bias, new_slope, new_weight
+from gamlp.model.mixer import SubsetMixer
+from gamlp.settings import Settings
+
+COMBINERS: dict[str, type[Combiner]] = {
+    "last": Last,
+    "mean": Mean,
+    "decay": Decay,
+    "concat": Concat,
+    "gate": Gate,
+    "smoothing": Smoothing,
+    "recursive": Recursive,
+    "jk": JumpingKnowledge,
+}
+
+
+class Output(NamedTuple):
+    """Logits (B, C), and each hop's weight in each node (B, K+1)."""
+
+    logits: Tensor
+    weights: Tensor
+
+
+def build_network(settings: Settings, *, features: int, classes: int, subsets: int = 0, seed: int = 0) -> Network:
+    """Return a fresh network, on the CPU; the same seed gives the same bits, and torch's own seed is left alone."""
+    with torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)
+        return Network(settings, features=features, classes=classes, subsets=subsets)
+
+
+def count_parameters(network: nn.Module) -> int:
+    """Return how many numbers are learned."""
+    return sum(parameter.numel() for parameter in network.parameters() if parameter.requires_grad)
+
+
+class Residual(nn.Module):
+    """dropout(PReLU(z + x⁰ R + b))."""
+
+    def __init__(self, features: int, width: int, *, bias: bool, dropout: float) -> None:
+        super().__init__()
+        self.weight = new_weight(features, width)
+        self.bias = new_bias(width) if bias else None
+        self.slope = new_slope()
+        self.dropout = Dropout(dropout)
+
+    def forward(self, combined: Tensor, first: Tensor) -> Tensor:
+        """Add the map of hop 0 to what the combiner gave.  combined (B, H'), first (B, F) → (B, H')."""
+        return activate(
+            torch.addmm(combined, first, self.weight), bias=self.bias, slope=self.slope, dropout=self.dropout
+        )
+
+
+class Network(nn.Module):
+    """See the module's docstring; built by `build_network`."""
+
+    def __init__(self, settings: Settings, *, features: int, classes: int, subsets: int = 0) -> None:
+        super().__init__()
+        self.settings, self.features, self.classes, self.subsets = settings, features, classes, subsets
+        hops = settings.hops + 1
+        kind = COMBINERS[settings.combiner]
+        self.hops_used = kind.hops_used(hops)
+        self.mixer = SubsetMixer(hops=hops, subsets=subsets, features=features) if subsets else None
+        self.input_dropout = Dropout(settings.input_dropout)
+        self.hop_nets = new_hop_nets(
+            settings.hop_layers,
+            features,
+            hops=self.hops_used,
+            hidden=settings.hidden,
+            batch_norm=settings.batch_norm,
+            dropout=settings.dropout,
+        )
+        self.combiner = kind(settings, hops=hops, width=self.hop_nets.width, features=features)
+        width = self.combiner.width
+        self.residual = (
+            Residual(features, width, bias=kind.residual_bias, dropout=settings.dropout) if settings.residual else None
+        )
+        self.head = Head(settings, features=width, out=classes, layers=settings.head_layers)
+        self.label_branch = LabelBranch(settings, classes=classes) if settings.labels else None
+        number_sites(self)
+        self.set_step(0, 0)
+
+    def set_step(self, seed: int, step: int) -> None:
+        """Make the dropout of the next forward pass that of this step, whatever was run before.
+
+        Further training passes before the next call draw fresh masks of their own, so a loop that never calls this
+        still drops afresh every time.
+        """
+        self._seed, self._step, self._call = seed, step, 0
+
+    def forward(self, hops: Tensor, labels: Tensor | None = None, stationary: Tensor | None = None) -> Output:
+        """Classify.  hops (B, K+1, F), or (B, S, K+1, F) with subsets; labels (B, C), stationary (B, F)."""
+        self._check(hops, labels)
+        if self.training:
+            set_keys(self, seed=self._seed, step=self._step, call=self._call)
+            self._call += 1
+        dtype = self.head.weights[0].dtype
+        x = hops.to(dtype)
+        if self.mixer is not None:
+            x = self.mixer(x)
+        x = self.input_dropout(x)
+        rows = self.hop_nets(x[:, -self.hops_used :])
+        z, weights = self.combiner(rows, stationary=None if stationary is None else stationary.to(dtype))
+        if self.residual is not None:
+            z = self.residual(z, x[:, 0])
+        logits = self.head(z)
+        if self.label_branch is not None and labels is not None:
+            logits = logits + self.label_branch(labels.to(dtype))
+        return Output(logits, weights)
+
+    def _check(self, hops: Tensor, labels: Tensor | None) -> None:
+        subsets = (self.subsets,) if self.subsets else ()
+        expected = (*subsets, self.settings.hops + 1, self.features)
+        if tuple(hops.shape[1:]) != expected:
+            raise ShapeError(
+                f"A row of hops is {tuple(hops.shape[1:])}, the network was built for {expected}.\n"
+                "Each row is (hops + 1, features), with the relation subsets in front where there are any."
+            )
+        if self.label_branch is not None and labels is None:
+            raise ShapeError(
+                "The network has a label branch, but was given no labels.\n"
+                "Pass the propagated labels, (rows, classes), or build it with labels = false."
+            )
