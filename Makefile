@@ -1,0 +1,43 @@
+# Every target sets up .venv by itself; `make help` lists them.
+# A stamp says what .venv holds; it is out of date when the requirements change.
+
+PYTHON ?= python3
+BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help demo test lint bench clean
+.DEFAULT_GOAL := help
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
+
+demo: .venv/core.stamp  ## train on the built-in graph of Debian packages
+	$(BIN)/gamlp train debian
+
+test: .venv/dev.stamp  ## run the tests
+	$(BIN)/python -m pytest
+
+lint: .venv/dev.stamp  ## check style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: .venv/dev.stamp  ## measure propagation and a training step, as JSON
+	$(BIN)/python benchmarks/propagate.py --json
+	$(BIN)/python benchmarks/train_step.py --json
+
+clean:  ## remove the environment, builds and caches; results in runs/ stay
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("Python 3.11 is needed: make PYTHON=...")'
+	$(PYTHON) -m venv .venv
+
+.venv/core.stamp: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) -e .
+	@touch $@
+
+.venv/dev.stamp: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) -e '.[dev,pyg,tune]'
+	@touch $@ .venv/core.stamp
