@@ -1,6 +1,9 @@
 """Propagate on one machine: check what came in, choose the device, return Hops.
 
-X^(0) = X,   X^(l) = Â X^(l−1),   l = 1 … K          cost O(K·E·F)
+    X^(0) = X,   X^(l) = Â X^(l−1),   l = 1 … K          cost O(K·E·F)
+
+Features may be any (N, F) array of numbers, in memory or memory-mapped. The processor's kernels give the same bits
+whatever the number of threads; another device gives its own last bits.
 """
 
 from __future__ import annotations
@@ -8,13 +11,19 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy import sparse
 
-from gamlp.errors import SettingsError, ShapeError
+from gamlp.errors import IdError, SettingsError, ShapeError
 from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
+from gamlp.propagate import memory
 from gamlp.propagate.hops import Hops
-from gamlp.propagate.normalize import Normalization, degrees, power
+from gamlp.propagate.normalize import Normalization
+from gamlp.propagate.plan import plan
+from gamlp.propagate.stationary import stationary_features
+from gamlp.propagate.threads import available, workers
+
+Keep = Literal["all", "last"]
+Storage = Literal["float32", "float16"]
 
 
 def propagate(
@@ -24,61 +33,84 @@ def propagate(
     hops: int,
     normalization: Normalization = Normalization(),  # noqa: B008 — frozen
     rows: Array | None = None,
-    keep: Literal["all", "last"] = "all",
+    keep: Keep = "all",
     stationary: bool = False,
-    storage: Literal["float32", "float16"] = "float32",
+    storage: Storage = "float32",
     device: str = "cpu",
 ) -> Hops:
     """Return X, ÂX, …, ÂᴷX.  adjacency (N, N), features (N, F) → values (len(rows) or N, K+1, F).
 
-    `keep="last"` keeps ÂᴷX alone, values (R, 1, F). `stationary` adds X^(∞), (R, F).
+    `keep="last"` keeps ÂᴷX alone, values (R, 1, F). `stationary` adds X^(∞), (R, F). `device` is "cpu" or one of
+    torch's, such as "cuda".
     """
-    if hops < 0:
-        raise SettingsError(f"The number of hops is {hops}.\nExpected 0 or more.")
+    rows = check(adjacency, features, hops=hops, rows=rows, keep=keep, storage=storage)
     operator = Propagator(adjacency, normalization, device=device)
-    state = np.asarray(features, dtype=np.float32)
-    wanted = slice(None) if rows is None else rows
-    kept = [state[wanted]]
-    for _ in range(hops):
-        state = operator(state)
-        kept = [*kept, state[wanted]] if keep == "all" else [state[wanted]]
-    values = np.stack(kept, axis=1).astype(storage)
-    limit = _stationary(adjacency, features, normalization)[wanted].astype(storage) if stationary else None
-    return Hops(values=values, rows=rows, stationary=limit)
+    values = operator.hops(features, hops=hops, rows=rows, last_only=keep == "last", storage=storage)
+    limit = stationary_features(adjacency, features, normalization, rows=rows) if stationary else None
+    return Hops(values=values, rows=rows, stationary=None if limit is None else limit.astype(storage))
 
 
 class Propagator:
     """Â as a function: x (N, F) float32 → Âx (N, F) float32."""
 
-    def __init__(self, adjacency: Adjacency, normalization: Normalization, device: str = "cpu") -> None:
-        degree = degrees(adjacency, self_loops=normalization.self_loops)
-        nodes = adjacency.nodes
-        weights = np.ones(adjacency.entries, np.float32) if adjacency.weights is None else adjacency.weights
-        matrix = sparse.csr_array((weights, adjacency.indices, adjacency.indptr), shape=(nodes, nodes))
-        if normalization.self_loops:
-            matrix = matrix + sparse.eye_array(nodes, dtype=np.float32, format="csr")
-        self._matrix = matrix
-        self._left = power(degree, normalization.r - 1)[:, None].astype(np.float32)
-        self._right = power(degree, -normalization.r)[:, None].astype(np.float32)
+    def __init__(
+        self, adjacency: Adjacency, normalization: Normalization, device: str = "cpu", *, threads: int | None = None
+    ) -> None:
+        self.adjacency, self.normalization, self.device = adjacency, normalization, device
+        self.threads = threads or available()
+        self._plan = plan(adjacency, normalization, threads=self.threads) if device == "cpu" else None
 
     def __call__(self, x: Array) -> Array:
         """Return Âx."""
-        if len(x) != len(self._left):
-            raise ShapeError(
-                f"The matrix has {len(x):,} rows, the graph has {len(self._left):,} nodes.\nEvery node needs one row."
+        check(self.adjacency, x, hops=1)
+        return np.asarray(self.hops(x, hops=1, rows=None, last_only=True, storage="float32")[:, 0])
+
+    def hops(self, x: Array, *, hops: int, rows: Array | None, last_only: bool, storage: str) -> Array:
+        """Return x, Âx, …, Âᴷx for `rows`, (R, K+1, F), or Âᴷx alone, (R, 1, F); x has been checked."""
+        if self._plan is None:
+            from gamlp.propagate import cuda
+
+            return cuda.compute(
+                self.adjacency,
+                self.normalization,
+                x,
+                hops=hops,
+                rows=rows,
+                last_only=last_only,
+                storage=storage,
+                device=self.device,
             )
-        return np.asarray(self._left * (self._matrix @ (self._right * x)), dtype=np.float32)
+        with workers(self.threads) as run:
+            return memory.compute(self._plan, x, hops=hops, rows=rows, last_only=last_only, storage=storage, run=run)
 
 
-def _stationary(adjacency: Adjacency, features: Array, normalization: Normalization) -> Array:
-    degree = degrees(adjacency, self_loops=normalization.self_loops)
-    nodes = adjacency.nodes
-    ones = np.ones(adjacency.entries, np.int8)
-    matrix = sparse.csr_array((ones, adjacency.indices, adjacency.indptr), shape=(nodes, nodes))
-    count, component = sparse.csgraph.connected_components(matrix, directed=False)
-    total = np.bincount(component, weights=degree, minlength=count)
-    sums = np.zeros((count, features.shape[1]))
-    np.add.at(sums, component, features * power(degree, 1 - normalization.r)[:, None])
-    share = np.divide(1, total, out=np.zeros_like(total), where=total > 0)
-    left = np.where(degree > 0, power(degree, normalization.r), 0)
-    return np.asarray((left * share[component])[:, None] * sums[component])
+def check(
+    adjacency: Adjacency,
+    features: Array,
+    *,
+    hops: int,
+    rows: Array | None = None,
+    keep: str = "all",
+    storage: str = "float32",
+) -> Array | None:
+    """Refuse what cannot be propagated; return the wanted rows as int64."""
+    if hops < 0:
+        raise SettingsError(f"The number of hops is {hops}.\nExpected 0 or more.")
+    if keep not in ("all", "last"):
+        raise SettingsError(f"keep is {keep!r}.\nExpected 'all' or 'last'.")
+    if storage not in ("float32", "float16"):
+        raise SettingsError(f"The storage of hops is {storage!r}.\nExpected 'float32' or 'float16'.")
+    if features.ndim != 2 or len(features) != adjacency.nodes or not features.shape[1]:
+        raise ShapeError(
+            f"Features have the shape {features.shape}, the graph has {adjacency.nodes:,} nodes.\n"
+            "Every node needs one row, isolated nodes too, and at least one column."
+        )
+    if rows is None:
+        return None
+    rows = np.ascontiguousarray(rows, dtype=np.int64)
+    if rows.ndim != 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < adjacency.nodes):
+        raise IdError(
+            f"The wanted rows reach from {rows.min():,} to {rows.max():,}, the graph has {adjacency.nodes:,} nodes.\n"
+            f"Rows must be one list of numbers between 0 and {adjacency.nodes - 1:,}."
+        )
+    return rows

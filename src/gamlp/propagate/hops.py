@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gamlp.errors import NotFiniteError
 from gamlp.files import Array
 
 
@@ -25,3 +26,11 @@ class Hops:
     def count(self) -> int:
         """K, the number of hops beyond the features themselves."""
         return int(self.values.shape[1]) - 1
+
+
+def too_large(what: str) -> NotFiniteError:
+    """Return the error for values that float16 cannot hold."""
+    return NotFiniteError(
+        f"{what} are NaN or larger than 65,504, the largest number float16 can hold.\n"
+        "Store hops as float32, or scale the features first."
+    )

@@ -1,0 +1,208 @@
+"""The inner loop: out[i] = scale[i] · Σ_j w_ij x[j] over one row of the adjacency, with the sums held in registers.
+
+LLVM sees V vectors of 16 float32 as V accumulators, so a row of x is read once, aligned, and nothing is spilled:
+one hop costs E reads of a row, and reading is all that takes time. Rows are padded to 16·V columns; wider matrices go
+in column blocks (`widest_block`). Rows of float16 are passed as uint16, widened on load and narrowed on store; the
+sums are float32 always.
+
+Every element is summed in the order of the row's entries, without reassociation: the bits depend neither on the
+number of threads nor on the width of the blocks.
+
+The kernels run on one thread and without the interpreter's lock. What is compiled is kept on disk; numba looks at the
+date of this file alone to see whether that is still good, so after a change in `halves` touch this file too.
+"""
+
+# ruff: noqa: PLR0917 — compiled functions take their arguments by place
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.core.registry import cpu_target
+from numba.extending import intrinsic
+
+from gamlp.files import Array
+from gamlp.propagate import halves
+
+LANES = 16  # float32 values in an LLVM vector: one zmm, two ymm or four xmm registers
+
+_BYTE = ir.IntType(8)
+_INDEX = ir.IntType(64)
+_SUM = ir.VectorType(ir.FloatType(), LANES)
+_HALF = ir.VectorType(ir.IntType(16), LANES)
+
+
+def cpu_features() -> frozenset[str]:
+    """Return the vector extensions that numba compiles for, such as {"avx2", "f16c"}."""
+    triple, _, features = cpu_target.target_context.codegen().magic_tuple()
+    enabled = {word[1:] for word in str(features).split(",") if word.startswith("+")}
+    return frozenset(enabled | ({"neon"} if str(triple).startswith(("aarch64", "arm64")) else set()))
+
+
+def widest_block() -> int:
+    """Return the most vectors whose sums fit the registers, with two left to work in."""
+    features = cpu_features()
+    if "avx512vl" in features:
+        return 14  # 28 of 32 ymm, or 14 of 32 zmm
+    if "avx" in features or "neon" in features:
+        return 7  # 14 of 16 ymm, or 28 of 32 neon
+    return 3  # 12 of 16 xmm
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def sum_rows(
+    indptr: Array,
+    indices: Array,
+    weights: Array | None,
+    x: Array,
+    own: bool,
+    out: Array,
+    scale: Array,
+    longest: int,
+    first: int,
+    last: int,
+    lanes: tuple[int, ...],
+) -> None:
+    """Write rows first … last−1 of out = diag(scale) (A + own·I) x, but those of more than `longest` entries.
+
+    `lanes` has the length V: numba compiles one kernel for each.
+    """
+    for i in range(first, last):
+        if indptr[i + 1] - indptr[i] <= longest:
+            gather(indices, weights, indptr[i], indptr[i + 1], x, i if own else -1, out, i, scale[i], lanes)
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def sum_segments(
+    segments: Array,
+    indices: Array,
+    weights: Array | None,
+    x: Array,
+    sums: Array,
+    first: int,
+    last: int,
+    lanes: tuple[int, ...],
+) -> None:
+    """Write sums[s] = Σ over the entries start … stop−1 of segment s = (start, stop, own row or −1)."""
+    for s in range(first, last):
+        gather(indices, weights, segments[s, 0], segments[s, 1], x, segments[s, 2], sums, s, 1.0, lanes)
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def join_segments(hubs: Array, starts: Array, sums: Array, out: Array, scale: Array, lanes: tuple[int, ...]) -> None:
+    """Write out[hubs[h]] = scale · Σ of the sums starts[h] … starts[h+1]−1."""
+    order = np.arange(sums.shape[0])
+    for h in range(hubs.shape[0]):
+        gather(order, None, starts[h], starts[h + 1], sums, -1, out, hubs[h], scale[hubs[h]], lanes)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def gather(
+    context: Any,
+    indices: Any,
+    weights: Any,
+    start: Any,
+    stop: Any,
+    x: Any,
+    own: Any,
+    out: Any,
+    row: Any,
+    scale: Any,
+    lanes: Any,
+) -> Any:
+    """Write out[row] = scale · (x[own] + Σ_k weights[k] · x[indices[k]]), k = start … stop−1; own < 0 adds nothing."""
+    place = types.int64
+    return types.void(indices, weights, place, place, x, place, out, place, types.float32, lanes), _emit_gather
+
+
+def _emit_gather(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    ids, weighting, _, _, x_type, _, out_type, _, _, lanes = signature.args
+    vectors = lanes.count
+    indices = context.make_array(ids)(context, builder, arguments[0])
+    source = _Rows(context, builder, x_type, arguments[4])
+    target = _Rows(context, builder, out_type, arguments[6])
+    sums = [cgutils.alloca_once(builder, _SUM) for _ in range(vectors)]
+    _start_sums(builder, sums, source, arguments[5])
+    add = _adder(context, builder, weighting, arguments[1])
+    with cgutils.for_range_slice(builder, arguments[2], arguments[3], _INDEX(1), _INDEX) as (entry, _):
+        column = builder.load(builder.gep(indices.data, [entry]))
+        neighbour = source.at(builder.sext(column, _INDEX) if column.type.width < 64 else column)
+        plus = add(entry)
+        for v, total in enumerate(sums):
+            builder.store(plus(builder.load(total), source.load(neighbour, v)), total)
+    goal = target.at(arguments[7])
+    factor = _broadcast(builder, arguments[8])
+    for v, total in enumerate(sums):
+        target.store(builder.fmul(builder.load(total), factor), goal, v)
+    return context.get_dummy_value()
+
+
+def _start_sums(builder: Any, sums: list[Any], source: _Rows, own: Any) -> None:
+    """Begin with the node's own row, or with nothing."""
+    with builder.if_else(builder.icmp_signed("<", own, _INDEX(0))) as (without, within):
+        with without:
+            for total in sums:
+                builder.store(ir.Constant(_SUM, [0.0] * LANES), total)
+        with within:
+            place = source.at(own)
+            for v, total in enumerate(sums):
+                builder.store(source.load(place, v), total)
+
+
+def _adder(context: Any, builder: Any, weighting: Any, weights: Any) -> Callable[[Any], Callable[[Any, Any], Any]]:
+    """Return entry → (sum, value) → sum + weight[entry] · value, fused where the machine can."""
+    if isinstance(weighting, types.NoneType):
+        return lambda entry: builder.fadd
+    array = context.make_array(weighting)(context, builder, weights)
+    fused = bool({"fma", "neon"} & cpu_features())
+    multiply_add = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(_SUM, [_SUM] * 3), f"llvm.fma.v{LANES}f32"
+    )
+
+    def at(entry: Any) -> Callable[[Any, Any], Any]:
+        weight = _broadcast(builder, builder.load(builder.gep(array.data, [entry])))
+        if fused:
+            return lambda total, value: builder.call(multiply_add, [value, weight, total])
+        return lambda total, value: builder.fadd(total, builder.fmul(value, weight))
+
+    return at
+
+
+def _broadcast(builder: Any, scalar: Any) -> Any:
+    vector = builder.insert_element(ir.Constant(_SUM, ir.Undefined), scalar, ir.IntType(32)(0))
+    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+
+
+class _Rows:
+    """The rows of a matrix of float32, or of float16 seen as uint16, in vectors of 16."""
+
+    def __init__(self, context: Any, builder: Any, matrix: Any, value: Any) -> None:
+        array = context.make_array(matrix)(context, builder, value)
+        self.builder = builder
+        self.half = matrix.dtype == types.uint16
+        self.native = halves.native(cpu_features())
+        self.type = _HALF if self.half else _SUM
+        self.bytes = LANES * (2 if self.half else 4)
+        self.data = builder.bitcast(array.data, _BYTE.as_pointer())
+        self.stride = cgutils.unpack_tuple(builder, array.strides, 2)[0]
+
+    def at(self, row: Any) -> Any:
+        return self.builder.gep(self.data, [self.builder.mul(row, self.stride)], source_etype=_BYTE)
+
+    def _vector(self, place: Any, v: int) -> Any:
+        pointer = self.builder.gep(place, [_INDEX(v * self.bytes)], source_etype=_BYTE)
+        return self.builder.bitcast(pointer, self.type.as_pointer())
+
+    def load(self, place: Any, v: int) -> Any:
+        vector = self.builder.load(self._vector(place, v), align=self.bytes // LANES)
+        return halves.widen(self.builder, vector, native=self.native) if self.half else vector
+
+    def store(self, vector: Any, place: Any, v: int) -> None:
+        if self.half:
+            vector = halves.narrow(self.builder, vector, native=self.native)
+        self.builder.store(vector, self._vector(place, v), align=self.bytes // LANES)

@@ -1,0 +1,123 @@
+"""Bring features into the kernel's layout and results out of it.
+
+Inside, a block of columns is a matrix (N, 16·V) of float32 or float16 whose rows start on a cache line, on huge pages
+where the system has them; it holds y = D^(−r) x, times a power of two for each column (see `memory`).
+"""
+
+# ruff: noqa: PLR0917 — compiled functions take their arguments by place
+
+from __future__ import annotations
+
+import mmap
+from math import prod
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+
+from gamlp.files import Array
+from gamlp.propagate import halves
+from gamlp.propagate.kernels import LANES, cpu_features
+
+HUGE_PAGE = 2**21
+
+
+def empty(shape: tuple[int, ...], dtype: str) -> Array:
+    """Return an array on whole pages, large ones on huge pages: a row of features then costs one address lookup."""
+    kind = np.dtype(dtype)
+    size = prod(shape) * kind.itemsize
+    if size < HUGE_PAGE:
+        memory = np.empty(size + 64, np.uint8)
+        start = -memory.ctypes.data % 64
+        return memory[start : start + size].view(kind).reshape(shape)
+    pages = mmap.mmap(-1, size + HUGE_PAGE)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    whole = np.frombuffer(pages, np.uint8)
+    start = -whole.ctypes.data % HUGE_PAGE
+    return whole[start : start + size].view(kind).reshape(shape)
+
+
+def column_blocks(width: int, widest: int) -> tuple[list[slice], int]:
+    """Cut F columns into equal blocks of at most 16·widest; return them and their padded width in vectors, V."""
+    vectors = -(-width // LANES)
+    each = -(-vectors // -(-vectors // widest))
+    return [slice(at, min(at + each * LANES, width)) for at in range(0, width, each * LANES)], each
+
+
+def bits(array: Array) -> Array:
+    """Return float16 as uint16, which is how the kernels know it; anything else as it is."""
+    return array.view(np.uint16) if array.dtype == np.float16 else np.asarray(array)
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def pack(chunk: Array, scale: Array, columns: Array, x: Array, first: int) -> None:
+    """Write x[first + i, f] = chunk[i, f] · scale[first + i] · columns[f], and zeros into the padding."""
+    for i in range(chunk.shape[0]):
+        for f in range(chunk.shape[1]):
+            x[first + i, f] = stored(x, chunk[i, f] * scale[first + i] * columns[f])
+        for f in range(chunk.shape[1], x.shape[1]):
+            x[first + i, f] = 0
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def unpack(
+    x: Array,
+    rows: Array | None,
+    scale: Array,
+    columns: Array,
+    values: Array,
+    hop: int,
+    column: int,
+    first: int,
+    last: int,
+) -> int:
+    """Write values[i, hop, column + f] = x[j, f] · scale[j] · columns[f], j = rows[i]; return how many overflowed."""
+    overflows = 0
+    for i in range(first, last):
+        j = i if rows is None else rows[i]
+        for f in range(columns.shape[0]):
+            value = stored(values, number(x[j, f]) * scale[j] * columns[f])
+            values[i, hop, column + f] = value
+            overflows += infinite(value)
+    return overflows
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def number(context: Any, value: Any) -> Any:
+    """Return a stored value as float32."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if signature.args[0] == types.float32:
+            return arguments[0]
+        return halves.widen(builder, arguments[0], native=halves.native(cpu_features()))
+
+    return types.float32(value), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def stored(context: Any, matrix: Any, value: Any) -> Any:
+    """Return a float32 as `matrix` stores it."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        if signature.return_type == types.float32:
+            return arguments[1]
+        return halves.narrow(builder, arguments[1], native=halves.native(cpu_features()))
+
+    return matrix.dtype(matrix, types.float32), emit
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def infinite(context: Any, value: Any) -> Any:
+    """Return 1 where a float16 is infinite or NaN; float32 is not asked."""
+
+    def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word = ir.IntType(64)
+        if signature.args[0] == types.float32:
+            return word(0)
+        exponent = builder.and_(arguments[0], ir.IntType(16)(0x7C00))
+        return builder.zext(builder.icmp_unsigned("==", exponent, ir.IntType(16)(0x7C00)), word)
+
+    return types.int64(value), emit

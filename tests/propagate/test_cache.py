@@ -1,0 +1,108 @@
+"""Stored hops: found again, never for another graph, and computed again when damaged."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from gamlp.errors import StorageError
+from gamlp.graph.csr import adjacency_from_edges
+from gamlp.propagate import Normalization, engine, propagate
+from gamlp.propagate.cache import HopsCache, cached_propagate, hops_key
+
+GRAPH = adjacency_from_edges(np.array([0, 1, 2]), np.array([1, 2, 3]), nodes=4)
+FEATURES = np.arange(8, dtype=np.float32).reshape(4, 2)
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """Count how often hops are computed."""
+    calls = []
+
+    def counted(*arguments, **options):
+        calls.append(options)
+        return propagate(*arguments, **options)
+
+    monkeypatch.setattr(engine, "propagate", counted)
+    return calls
+
+
+def test_the_second_time_is_read_from_disk(tmp_path, runs):
+    options = {"hops": 2, "rows": np.array([3, 0]), "stationary": True}
+    first = cached_propagate(tmp_path, GRAPH, FEATURES, **options)
+    second = cached_propagate(tmp_path, GRAPH, FEATURES, **options)
+    assert len(runs) == 1
+    direct = propagate(GRAPH, FEATURES, **options)
+    for hops in (first, second):
+        assert isinstance(hops.values, np.memmap)
+        assert_array_equal(hops.values, direct.values)
+        assert_array_equal(hops.rows, [3, 0])
+        assert_array_equal(hops.stationary, direct.stationary)
+    assert first.key == second.key == next(tmp_path.iterdir()).name
+
+
+def test_without_a_folder_nothing_is_stored(runs):
+    assert cached_propagate(None, GRAPH, FEATURES, hops=1).values.shape == (4, 2, 2)
+    assert len(runs) == 1
+
+
+def test_whatever_changes_the_result_changes_the_key():
+    def key(graph=GRAPH, features=FEATURES, *, hops=2, normalization=Normalization(), **options):  # noqa: B008
+        return hops_key(graph, features, hops=hops, normalization=normalization, **options)
+
+    other = adjacency_from_edges(np.array([0, 1]), np.array([1, 3]), nodes=4)
+    keys = [
+        key(),
+        key(graph=other),
+        key(features=FEATURES + 1),
+        key(hops=3),
+        key(normalization=Normalization(0.4)),
+        key(normalization=Normalization(0.5, self_loops=False)),
+        key(rows=np.array([0])),
+        key(rows=np.array([1])),
+        key(keep="last"),
+        key(stationary=True),
+        key(storage="float16"),
+    ]
+    assert len(set(keys)) == len(keys)
+    assert key() == key(features=FEATURES.copy())
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "no values", "no list", "not json", "list without files"])
+def test_damaged_hops_are_computed_again(tmp_path, runs, caplog, damage):
+    expected = np.array(cached_propagate(tmp_path, GRAPH, FEATURES, hops=2).values)
+    folder = next(tmp_path.iterdir())
+    values, listing = folder / "values.npy", folder / "hops.json"
+    content = values.read_bytes()
+    if damage == "cut":
+        values.write_bytes(content[:-4])
+    elif damage == "flip":
+        values.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    elif damage == "no values":
+        values.unlink()
+    elif damage == "no list":
+        listing.unlink()
+    else:
+        listing.write_text("{" if damage == "not json" else '{"format": 1}')
+    with caplog.at_level(logging.WARNING, logger="gamlp"):
+        again = cached_propagate(tmp_path, GRAPH, FEATURES, hops=2)
+    assert_array_equal(again.values, expected)
+    assert len(runs) == 2
+    assert "computed again" in caplog.text
+    assert [path.name for path in tmp_path.iterdir()] == [folder.name]
+    cached_propagate(tmp_path, GRAPH, FEATURES, hops=2)
+    assert len(runs) == 2
+
+
+def test_an_interrupted_write_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(*arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("gamlp.propagate.cache.os.rename", fail)
+    with pytest.raises(StorageError, match="No space left"):
+        cached_propagate(tmp_path, GRAPH, FEATURES, hops=1)
+    assert list(tmp_path.iterdir()) == []
+    assert HopsCache(tmp_path).load("0" * 32) is None

@@ -1,0 +1,184 @@
+"""The compiled kernels: the same bits whatever the threads, the blocks, the ids and the processor."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.testing import assert_allclose, assert_array_equal
+
+from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.graph import Adjacency
+from gamlp.propagate import Normalization, Propagator, halves, layout, memory
+from gamlp.propagate.plan import equal_work, plan
+from gamlp.propagate.threads import available, spans, workers
+
+NODES = 4000
+
+
+@pytest.fixture(scope="module")
+def hub_graph():
+    """A random graph whose node 17 knows every other node."""
+    rng = np.random.default_rng(0)
+    source, target = rng.integers(0, NODES, (2, 30_000))
+    others = np.delete(np.arange(NODES), 17)
+    return adjacency_from_edges(
+        np.concatenate([source, np.full(NODES - 1, 17)]), np.concatenate([target, others]), nodes=NODES
+    )
+
+
+@pytest.fixture(scope="module")
+def features():
+    return np.random.default_rng(1).normal(size=(NODES, 40)).astype(np.float32)
+
+
+def hops_of(adjacency, features, *, threads=2, widest=3, longest=700, storage="float32", self_loops=True):
+    ready = plan(adjacency, Normalization(0.5, self_loops), threads=threads, longest=longest)
+    with workers(threads) as run:
+        return memory.compute(
+            ready, features, hops=2, rows=None, last_only=False, storage=storage, run=run, widest=widest
+        )
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+def test_bits_do_not_depend_on_threads_or_blocks(hub_graph, features, storage):
+    expected = hops_of(hub_graph, features, threads=1, storage=storage)
+    for threads in (2, 3, 5):
+        assert_array_equal(hops_of(hub_graph, features, threads=threads, storage=storage), expected)
+    for widest in (1, 2):
+        assert_array_equal(hops_of(hub_graph, features, widest=widest, storage=storage), expected)
+    assert_array_equal(hops_of(hub_graph, features[:, 5:9].copy(), storage=storage), expected[:, :, 5:9])
+
+
+@pytest.mark.parametrize("self_loops", [True, False])
+def test_hubs_in_segments_equal_hubs_in_one_go(hub_graph, features, self_loops):
+    ready = plan(hub_graph, Normalization(0.5, self_loops), threads=2, longest=700)
+    assert_array_equal(ready.hubs, [17])
+    assert len(ready.segments) == 6  # 3,999 neighbours: 5 × 700 and the rest
+    cut = hops_of(hub_graph, features, longest=700, self_loops=self_loops)
+    whole = hops_of(hub_graph, features, longest=10**6, self_loops=self_loops)
+    assert_allclose(cut, whole, atol=1e-5)
+    ordinary = np.diff(hub_graph.indptr) <= 700
+    assert_array_equal(cut[ordinary, 1], whole[ordinary, 1])
+
+
+def test_long_ids_and_read_only_arrays_give_the_same_bits(hub_graph, features):
+    expected = hops_of(hub_graph, features)
+    indices = hub_graph.indices.astype(np.int64)
+    indices.flags.writeable = False
+    assert_array_equal(hops_of(Adjacency(hub_graph.indptr, indices), features), expected)
+
+
+def test_weights_of_one_change_nothing(hub_graph, features):
+    weighted = Adjacency(hub_graph.indptr, hub_graph.indices, np.ones(hub_graph.entries, np.float32))
+    assert_array_equal(hops_of(weighted, features), hops_of(hub_graph, features))
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="names an x86 processor")
+def test_a_processor_without_vectors_gives_the_same_bits(hub_graph, features, tmp_path):
+    """The same in a process that compiles for the plainest processor: no AVX, no float16 instructions."""
+    np.savez(tmp_path / "in.npz", indptr=hub_graph.indptr, indices=hub_graph.indices, features=features)
+    program = f"""
+import numpy as np
+from gamlp.graph.graph import Adjacency
+from gamlp.propagate import propagate, kernels
+assert not kernels.cpu_features() & {{"avx", "f16c"}} and kernels.widest_block() == 3
+data = np.load({str(tmp_path / "in.npz")!r})
+hops = propagate(Adjacency(data["indptr"], data["indices"]), data["features"], hops=2, storage="float16")
+np.save({str(tmp_path / "out.npy")!r}, hops.values)
+"""
+    plain = {**os.environ, "NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "+sse2", "NUMBA_CACHE_DIR": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=plain, check=True)
+    assert_array_equal(np.load(tmp_path / "out.npy"), hops_of(hub_graph, features, longest=8192, storage="float16"))
+
+
+@intrinsic
+def narrow_by_integers(context, value):
+    return types.uint16(types.float32), lambda c, builder, s, a: halves.narrow(builder, a[0], native=False)
+
+
+@intrinsic
+def widen_by_integers(context, value):
+    return types.float32(types.uint16), lambda c, builder, s, a: halves.widen(builder, a[0], native=False)
+
+
+@njit
+def narrow_all(values, out):
+    for i in range(len(values)):
+        out[i] = narrow_by_integers(values[i])
+
+
+@njit
+def widen_all(values, out):
+    for i in range(len(values)):
+        out[i] = widen_by_integers(values[i])
+
+
+def test_float16_by_integers_equals_numpy():
+    every = np.arange(2**16, dtype=np.uint16)
+    finite = every[np.isfinite(every.view(np.float16))]
+    wide = np.empty(len(finite), np.float32)
+    widen_all(finite, wide)
+    assert_array_equal(wide, finite.view(np.float16).astype(np.float32))
+    between = np.random.default_rng(0).integers(0, 2**32, 200_000, dtype=np.uint32).view(np.float32)
+    ties = (wide[:-1] + wide[1:]) / 2
+    values = np.concatenate([wide, ties, between[np.isfinite(between)], np.float32([65519, 65520, 1e9, -1e-9])])
+    narrow = np.empty(len(values), np.uint16)
+    narrow_all(values, narrow)
+    with np.errstate(over="ignore"):
+        assert_array_equal(narrow, values.astype(np.float16).view(np.uint16))
+
+
+def test_scalars_and_vectors_take_the_same_road():
+    assert halves._like(ir.VectorType(ir.FloatType(), 16), ir.IntType(16)) == ir.VectorType(ir.IntType(16), 16)
+    assert halves.native(frozenset({"f16c"}))
+    assert not halves.native(frozenset({"sse2"}))
+
+
+def test_equal_work_covers_every_row_once():
+    indptr = np.concatenate([[0], np.cumsum(np.random.default_rng(2).pareto(1.0, 50_000).astype(np.int64))])
+    pieces = equal_work(indptr, 8)
+    assert len(pieces) == 8
+    assert [first for first, _ in pieces] == [0, *[last for _, last in pieces[:-1]]]
+    assert pieces[-1][1] == 50_000
+    work = [indptr[b] - indptr[a] + 4 * (b - a) for a, b in pieces]
+    assert max(work) <= (indptr[-1] + 200_000) / 8 + np.diff(indptr).max() + 4
+
+
+def test_column_blocks_are_equal_and_cover_every_column():
+    assert layout.column_blocks(100, 7) == ([slice(0, 100)], 7)
+    assert layout.column_blocks(128, 7) == ([slice(0, 64), slice(64, 128)], 4)
+    assert layout.column_blocks(1, 7) == ([slice(0, 1)], 1)
+
+
+def test_large_arrays_begin_on_a_page_and_small_ones_on_a_line():
+    assert layout.empty((3, 16), "float32").ctypes.data % 64 == 0
+    large = layout.empty((2**16, 16), "float32")
+    assert large.ctypes.data % 2**21 == 0
+    assert large.shape == (2**16, 16)
+    assert layout.empty((0, 3), "float16").shape == (0, 3)
+
+
+def test_threads_return_in_order_and_pass_errors_on(monkeypatch):
+    with workers(3) as run:
+        assert run([lambda i=i: i for i in range(20)]) == list(range(20))
+        with pytest.raises(ZeroDivisionError):
+            run([lambda: 1, lambda: 1 // 0])
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert available() == 1
+    assert spans(5, 2) == [(0, 2), (2, 4), (4, 5)]
+
+
+def test_propagator_may_run_in_several_threads_at_once(hub_graph, features):
+    operator = Propagator(hub_graph, Normalization())
+    expected = operator(features)
+    with workers(3) as run:
+        for result in run([lambda: operator(features)] * 4):
+            assert_array_equal(result, expected)

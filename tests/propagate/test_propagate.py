@@ -1,0 +1,210 @@
+"""The engines against hand-computed numbers, a float64 loop written from the equation, scipy and PyG."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
+
+from gamlp.errors import IdError, NotFiniteError, SettingsError, ShapeError
+from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.graph import Adjacency
+from gamlp.propagate import Normalization, Propagator, propagate
+
+ENGINES = {"memory": propagate, "torch": partial(propagate, device="torch-cpu")}
+RANDOM_WALK = Normalization(r=0.0)
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request):
+    return ENGINES[request.param]
+
+
+def path_graph(nodes: int) -> Adjacency:
+    return adjacency_from_edges(np.arange(nodes - 1), np.arange(1, nodes), nodes=nodes)
+
+
+def random_graph(nodes=60, edges=150, *, weighted=False, seed=0) -> Adjacency:
+    """Nodes 0–4 are isolated."""
+    rng = np.random.default_rng(seed)
+    source, target = rng.integers(5, nodes, (2, edges))
+    weights = rng.uniform(0.1, 3, edges) if weighted else None
+    return adjacency_from_edges(source, target, nodes=nodes, weights=weights)
+
+
+def slow(adjacency: Adjacency, features, hops: int, r: float, self_loops: bool):
+    """Â = D^(r−1) A D^(−r), entry by entry in float64."""
+    n = adjacency.nodes
+    dense = np.zeros((n, n))
+    for i in range(n):
+        for k in range(adjacency.indptr[i], adjacency.indptr[i + 1]):
+            dense[i, adjacency.indices[k]] += 1 if adjacency.weights is None else float(adjacency.weights[k])
+        dense[i, i] += self_loops
+    d = dense.sum(axis=1)
+    normal = np.zeros((n, n))
+    for i in range(n):
+        for j in range(n):
+            if dense[i, j]:
+                normal[i, j] = d[i] ** (r - 1) * dense[i, j] * d[j] ** -r
+    result = [np.asarray(features, dtype=np.float64)]
+    for _ in range(hops):
+        result.append(normal @ result[-1])
+    return np.stack(result, axis=1)
+
+
+def test_two_hops_on_a_path_by_hand(engine):
+    hops = engine(path_graph(3), np.array([[1.0], [0.0], [0.0]]), hops=2, normalization=RANDOM_WALK)
+    assert_allclose(hops.values[:, 1], [[1 / 2], [1 / 3], [0]], rtol=1e-6)
+    assert_allclose(hops.values[:, 2], [[5 / 12], [5 / 18], [1 / 6]], rtol=1e-6)
+    assert hops.count == 2
+
+
+def test_symmetric_and_transition_form_on_a_path_by_hand(engine):
+    features = np.array([[1.0], [0.0], [0.0]])  # degrees with self-loops 2, 3, 2
+    symmetric = engine(path_graph(3), features, hops=1, normalization=Normalization(r=0.5)).values[:, 1, 0]
+    assert_allclose(symmetric, [1 / 2, 1 / np.sqrt(6), 0], rtol=1e-6)
+    transition = engine(path_graph(3), features, hops=1, normalization=Normalization(r=1)).values[:, 1, 0]
+    assert_allclose(transition, [1 / 2, 1 / 2, 0], rtol=1e-6)
+    plain = engine(path_graph(3), features, hops=1, normalization=Normalization(r=0, self_loops=False)).values[:, 1, 0]
+    assert_allclose(plain, [0, 1 / 2, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("r", [0.0, 0.3, 0.5, 1.0])
+@pytest.mark.parametrize("self_loops", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+def test_every_form_equals_the_equation(engine, r, self_loops, weighted):
+    adjacency = random_graph(weighted=weighted)
+    features = np.random.default_rng(1).normal(size=(60, 5))
+    hops = engine(adjacency, features, hops=3, normalization=Normalization(r, self_loops))
+    assert hops.values.dtype == np.float32
+    assert_allclose(hops.values, slow(adjacency, features, 3, r, self_loops), rtol=2e-5, atol=1e-6)
+
+
+def test_isolated_nodes_keep_their_features_or_get_zeros(engine):
+    features = np.full((60, 2), 3.0)
+    with_loops = engine(random_graph(), features, hops=2, normalization=Normalization(r=0.5)).values
+    assert_allclose(with_loops[:5], 3.0, rtol=1e-6)
+    without = engine(random_graph(), features, hops=2, normalization=Normalization(r=0.5, self_loops=False)).values
+    assert_array_equal(without[:5, 0], 3.0)
+    assert_array_equal(without[:5, 1:], 0.0)
+
+
+@pytest.mark.parametrize("self_loops", [True, False])
+def test_a_graph_of_one_node_and_one_without_edges(engine, self_loops):
+    none = np.zeros(0, np.int64)
+    for nodes in (1, 3):
+        adjacency = adjacency_from_edges(none, none, nodes=nodes)
+        values = engine(
+            adjacency, np.full((nodes, 1), 2.0), hops=2, normalization=Normalization(0.5, self_loops)
+        ).values
+        assert_array_equal(values[:, 0], 2.0)
+        assert_array_equal(values[:, 1:], 2.0 if self_loops else 0.0)
+
+
+def test_wide_features_agree_with_scipy(engine):
+    adjacency = random_graph(300, 2000)
+    features = np.random.default_rng(2).normal(size=(300, 250)).astype(np.float32)
+    matrix = sparse.csr_array((np.ones(adjacency.entries), adjacency.indices, adjacency.indptr), shape=(300, 300))
+    scale = sparse.diags_array((matrix.sum(axis=1) + 1) ** -0.5)
+    normal = scale @ (matrix + sparse.eye_array(300)) @ scale
+    values = engine(adjacency, features, hops=2).values
+    assert_allclose(values[:, 2], normal @ (normal @ features.astype(np.float64)), atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")  # PyG's own warnings are none of ours
+def test_pyg_sign_and_sgconv_agree(engine):
+    torch = pytest.importorskip("torch")
+    transforms = pytest.importorskip("torch_geometric.transforms")
+    from torch_geometric.data import Data
+    from torch_geometric.nn import SGConv
+
+    adjacency = random_graph(40, 100)
+    source = np.repeat(np.arange(40), np.diff(adjacency.indptr))
+    edges = torch.tensor(np.stack([source, adjacency.indices]), dtype=torch.int64)
+    features = np.random.default_rng(3).normal(size=(40, 6)).astype(np.float32)
+    data = transforms.SIGN(3)(Data(x=torch.tensor(features), edge_index=edges, num_nodes=40))
+    signed = engine(adjacency, features, hops=3, normalization=Normalization(0.5, self_loops=False)).values
+    for hop in (1, 2, 3):
+        assert_allclose(signed[:, hop], data[f"x{hop}"].numpy(), atol=1e-5)
+    layer = SGConv(6, 4, K=3)
+    with torch.no_grad():
+        expected = layer(torch.tensor(features), edges)
+        ours = layer.lin(torch.tensor(engine(adjacency, features, hops=3).values[:, 3]))
+    assert_allclose(ours.numpy(), expected.numpy(), atol=1e-5)
+
+
+def test_wanted_rows_in_their_order(engine):
+    features = np.random.default_rng(4).normal(size=(60, 20)).astype(np.float32)
+    whole = engine(random_graph(), features, hops=2)
+    part = engine(random_graph(), features, hops=2, rows=np.array([7, 3, 59, 3]), stationary=True)
+    assert_array_equal(part.values, whole.values[[7, 3, 59, 3]])
+    assert_array_equal(part.rows, [7, 3, 59, 3])
+    assert part.stationary.shape == (4, 20)
+
+
+def test_last_hop_alone_and_no_hops(engine):
+    features = np.random.default_rng(5).normal(size=(60, 3)).astype(np.float32)
+    whole = engine(random_graph(), features, hops=2)
+    assert_array_equal(engine(random_graph(), features, hops=2, keep="last").values[:, 0], whole.values[:, 2])
+    assert_array_equal(engine(random_graph(), features, hops=0).values[:, 0], features)
+    assert_array_equal(engine(random_graph(), features, hops=0, keep="last").values[:, 0], features)
+
+
+def test_float16_is_near_float32(engine):
+    features = np.random.default_rng(6).normal(size=(60, 20)).astype(np.float32)
+    exact = slow(random_graph(), features, 3, 0.5, True)
+    halves = engine(random_graph(), features, hops=3, storage="float16")
+    assert halves.values.dtype == np.float16
+    assert_allclose(halves.values, exact, atol=6 * 2.0**-11 * np.abs(exact).max())
+
+
+def test_float16_keeps_small_features_precise():
+    features = 1e-4 * np.random.default_rng(7).uniform(1, 2, (60, 3)).astype(np.float32)
+    adjacency = path_graph(60)
+    exact = slow(adjacency, features, 3, 0.0, True)[:, 3]
+    values = propagate(adjacency, features * 2**-3, hops=3, normalization=RANDOM_WALK, storage="float16").values[:, 3]
+    assert_allclose(values.astype(float) * 2**3, exact, rtol=5e-3)  # float16 steps near 1e-5 are 6e-8: 0.5 %
+
+
+def test_float16_refuses_what_it_cannot_hold(engine):
+    with pytest.raises(NotFiniteError, match="65,504"):
+        engine(path_graph(3), np.array([[1e6], [0], [0]]), hops=1, storage="float16")
+    star = adjacency_from_edges(np.zeros(99, np.int64), np.arange(1, 100), nodes=100)
+    with pytest.raises(NotFiniteError, match="65,504"):  # r = 1 adds the 99 leaves up at the centre
+        engine(star, np.full((100, 1), 5e4), hops=1, normalization=Normalization(1.0), storage="float16")
+
+
+def test_propagator_is_one_hop():
+    adjacency = random_graph(weighted=True)
+    x = np.random.default_rng(8).normal(size=(60, 4)).astype(np.float32)
+    once = Propagator(adjacency, Normalization(0.5))(x)
+    assert once.shape == (60, 4)
+    assert_allclose(once, slow(adjacency, x, 1, 0.5, True)[:, 1], rtol=1e-5, atol=1e-6)
+
+
+def test_features_from_a_memory_map_and_in_other_types(tmp_path):
+    features = np.random.default_rng(9).integers(0, 9, (60, 3))
+    np.save(tmp_path / "x.npy", features.astype(np.float64))
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    expected = propagate(random_graph(), features.astype(np.float32), hops=2).values
+    assert_array_equal(propagate(random_graph(), mapped, hops=2).values, expected)
+    assert_array_equal(propagate(random_graph(), np.asfortranarray(features), hops=2).values, expected)
+
+
+def test_what_cannot_be_propagated_is_refused():
+    features = np.ones((3, 1))
+    with pytest.raises(SettingsError, match="-1"):
+        propagate(path_graph(3), features, hops=-1)
+    with pytest.raises(ShapeError, match=r"\(2, 1\).*3 nodes"):
+        propagate(path_graph(3), features[:2], hops=1)
+    with pytest.raises(IdError, match="3"):
+        propagate(path_graph(3), features, hops=1, rows=np.array([0, 3]))
+    with pytest.raises(SettingsError, match="bfloat16"):
+        propagate(path_graph(3), features, hops=1, storage="bfloat16")
+    with pytest.raises(SettingsError, match="exponent r"):
+        Normalization(r=1.5)
+    with pytest.raises(SettingsError, match="nowhere"):
+        propagate(path_graph(3), features, hops=1, device="nowhere")
