@@ -16,7 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from gamlp.errors import FormatError, MissingFileError
-from gamlp.files import Array, read_array, replacing
+from gamlp.files import Array, replacing
+from gamlp.graph.npy import check_header, read_npy
 
 UNPACK_FROM = 2**30  # bytes; a larger array is mapped instead of read
 
@@ -56,9 +57,11 @@ def read_member(path: Path, key: str) -> Array:
         size = archive.getinfo(f"{key}.npy").file_size
         if size < UNPACK_FROM:
             with archive.open(f"{key}.npy") as file:
+                check_header(file, size)
+                file.seek(0)
                 return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
         unpacked = path.with_name(f"{path.name}.unpacked") / f"{key}.npy"
         if not unpacked.is_file() or unpacked.stat().st_mtime < path.stat().st_mtime or unpacked.stat().st_size != size:
             with archive.open(f"{key}.npy") as file, replacing(unpacked) as copy:
                 shutil.copyfileobj(file, copy, 2**24)
-    return read_array(unpacked, memory_map=True)
+    return read_npy(unpacked, memory_map=True)

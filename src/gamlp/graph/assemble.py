@@ -6,16 +6,19 @@ The adjacency is made undirected unless told otherwise, repeated edges are one e
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gamlp.errors import FormatError, InputError, LabelError, ShapeError
+from gamlp.errors import FormatError, InputError, LabelError, ShapeError, SplitError
 from gamlp.files import Array
 from gamlp.graph.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
 from gamlp.graph.labels import encode_labels
 from gamlp.graph.splits import Split, SplitRule
+
+SETS = {"train": 0, "valid": 1, "val": 1, "validation": 1, "test": 2}
 
 
 def assemble(
@@ -72,6 +75,16 @@ def as_features(values: Any) -> Array:
 def as_split(train: Any, valid: Any, test: Any, *, nodes: int) -> Split:
     """Make a split of three sets, each given as node ids or as a mask over the nodes."""
     return Split(*(as_ids(part, which, nodes) for part, which in ((train, "train"), (valid, "valid"), (test, "test"))))
+
+
+def named_split(words: Sequence[str | None], *, place: Callable[[int], str]) -> Split:
+    """Make a split of one word per node: train, valid (or val), test, or nothing."""
+    plain = [str(word or "").strip().lower() for word in words]
+    for at, word in enumerate(plain):
+        if word and word not in SETS:
+            raise SplitError(f"{place(at)}: the split is '{words[at]}'.\nExpected train, valid, test or nothing.")
+    sets = np.array([SETS.get(word, -1) for word in plain])
+    return as_split(*(np.flatnonzero(sets == number) for number in range(3)), nodes=len(plain))
 
 
 def as_ids(values: Any, which: str, nodes: int) -> Array:

@@ -66,7 +66,7 @@ class Adjacency:
                     f"There are {len(self.weights):,} edge weights for {self.entries:,} edges.\nGive one per edge."
                 )
             if not np.isfinite(self.weights).all() or bool((self.weights < 0).any()):
-                raise NotFiniteError("Some edge weights are negative, NaN or infinite.\nWeights must be ≥ 0 and finite.")
+                raise NotFiniteError("Edge weights are negative, NaN or infinite.\nWeights must be finite and ≥ 0.")
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,92 @@
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from gamlp.errors import FormatError, MissingFileError, NotFiniteError
+from gamlp.graph import archive
+from gamlp.graph.archive import read_member
+from gamlp.graph.npz import read_npz
+from gamlp.graph.splits import SplitRule
+
+
+def parts(**changes):
+    adjacency = csr_matrix(np.array([[0, 1, 0], [0, 0, 1], [0, 0, 1]], dtype=np.float32))
+    features = csr_matrix(np.array([[0, 2], [3, 0], [0.5, 0]], dtype=np.float32))
+    content = {"labels": np.array([4, 7, 4])}
+    for prefix, matrix in (("adj", adjacency), ("attr", features)):
+        for part in ("data", "indices", "indptr"):
+            content[f"{prefix}_{part}"] = getattr(matrix, part)
+        content[f"{prefix}_shape"] = np.array(matrix.shape)
+    return {**content, **changes}
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "graph.npz"
+
+
+def test_features_stay_untouched_and_edges_go_both_ways(path):
+    names = np.array({4: "lens", 7: "film"}, dtype=object)  # pickled, as in the published files: must not be read
+    np.savez(path, **parts(idx_to_class=names))
+    graph = read_npz(path, "photo")
+    assert graph.features.tolist() == [[0, 2], [3, 0], [0.5, 0]]
+    assert graph.adjacency.indptr.tolist() == [0, 1, 3, 4]
+    assert graph.adjacency.indices.tolist() == [1, 0, 2, 1]
+    assert graph.adjacency.weights is None
+    assert graph.labels.tolist() == [0, 1, 0]
+    assert graph.classes == ("4", "7")
+    assert graph.split == SplitRule(train=20, valid=30)
+
+
+def test_parts_that_are_no_matrix(path):
+    np.savez(path, **parts(adj_indices=np.array([1, 2, 9])))
+    with pytest.raises(FormatError, match="adj_"):
+        read_npz(path, "photo")
+
+
+def test_missing_part_is_named(path):
+    content = parts()
+    del content["attr_indptr"]
+    np.savez(path, **content)
+    with pytest.raises(FormatError, match="no array 'attr_indptr'"):
+        read_npz(path, "photo")
+
+
+def test_infinite_feature(path):
+    np.savez(path, **parts(attr_data=np.array([2, np.inf, 1], dtype=np.float32)))
+    with pytest.raises(NotFiniteError, match="Feature 0 of node 1 is inf"):
+        read_npz(path, "photo")
+
+
+def test_damaged_and_missing_archives(path):
+    with pytest.raises(MissingFileError):
+        read_npz(path, "photo")
+    np.savez_compressed(path, **parts())
+    raw = bytearray(path.read_bytes())
+    path.write_bytes(raw[: len(raw) // 2])
+    with pytest.raises(FormatError, match=r"graph\.npz"):
+        read_npz(path, "photo")
+
+
+def test_one_flipped_byte(path):
+    np.savez(path, values=np.zeros(1000))
+    raw = bytearray(path.read_bytes())
+    raw[4000] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(FormatError, match=r"graph\.npz.*CRC"):
+        read_member(path, "values")
+
+
+def test_large_members_are_unpacked_and_mapped(path, monkeypatch):
+    values = np.arange(1000.0).reshape(10, 100)
+    np.savez_compressed(path, values=values)
+    monkeypatch.setattr(archive, "UNPACK_FROM", 100)
+    mapped = read_member(path, "values")
+    assert isinstance(mapped, np.memmap)
+    assert np.array_equal(mapped, values)
+    unpacked = path.with_name("graph.npz.unpacked") / "values.npy"
+    before = unpacked.stat().st_ino
+    read_member(path, "values")
+    assert unpacked.stat().st_ino == before  # unpacked once
+    unpacked.write_bytes(unpacked.read_bytes()[:-8])
+    assert np.array_equal(read_member(path, "values"), values)  # and again if it is not whole

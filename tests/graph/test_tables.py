@@ -1,0 +1,323 @@
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gamlp.errors import (
+    FormatError,
+    IdError,
+    InputError,
+    LabelError,
+    MissingFileError,
+    NotFiniteError,
+    ShapeError,
+    SplitError,
+)
+from gamlp.graph.graph import Graph
+from gamlp.graph.splits import Split, SplitRule
+from gamlp.graph.tables import read_tables
+
+NODES = "id,label,split,height,width\nann,cat,train,1,0.5\nbob,dog,train,2,1.5\ncat,,valid,3,2.5\ndan,dog,test,4,3.5\n"
+EDGES = "source,target\nann,bob\nbob,cat\ncat,bob\nann,ann\n"
+
+
+@pytest.fixture
+def put(tmp_path):
+    def write(name: str, text: str) -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def dense(graph: Graph) -> np.ndarray:
+    """The adjacency as a matrix, by walking over its rows."""
+    matrix = np.zeros((graph.nodes, graph.nodes))
+    for node in range(graph.nodes):
+        for at in range(graph.adjacency.indptr[node], graph.adjacency.indptr[node + 1]):
+            matrix[node, graph.adjacency.indices[at]] += (
+                1 if graph.adjacency.weights is None else graph.adjacency.weights[at]
+            )
+    return matrix
+
+
+PATH = [[0, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 0]]  # ann – bob – cat, and dan alone
+
+
+def test_csv_with_words_as_ids(put):
+    graph = read_tables(put("e.csv", EDGES), put("n.csv", NODES.replace("cat,,valid", "cat,cat,valid")))
+    assert dense(graph).tolist() == PATH
+    assert graph.names is not None
+    assert graph.names.tolist() == ["ann", "bob", "cat", "dan"]
+    assert graph.features.dtype == np.float32
+    assert graph.features.tolist() == [[1, 0.5], [2, 1.5], [3, 2.5], [4, 3.5]]
+    assert graph.classes == ("cat", "dog")
+    assert graph.labels.tolist() == [0, 1, 0, 1]
+    assert isinstance(graph.split, Split)
+    assert [part.tolist() for part in (graph.split.train, graph.split.valid, graph.split.test)] == [[0, 1], [2], [3]]
+    assert graph.name == "e"
+
+
+def test_parquet_gzip_and_tsv_say_the_same_as_csv(put, tmp_path):
+    nodes = pa.table({"id": ["a", "b", "c"], "x": [1, 2, 3], "label": pa.array([1, 0, None], pa.int64())})
+    pq.write_table(nodes, tmp_path / "n.parquet")
+    pq.write_table(pa.table({"src": ["a", "c"], "dst": ["b", "b"]}), tmp_path / "e.parquet")
+    (tmp_path / "e.csv.gz").write_bytes(gzip.compress(b"from,to\na,b\nc,b\n"))
+    tsv = put("e.tsv", "one\ttwo\na\tb\nc\tb\n")
+    for edges in (tmp_path / "e.parquet", tmp_path / "e.csv.gz", tsv):
+        graph = read_tables(edges, tmp_path / "n.parquet")
+        assert dense(graph).tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+        assert graph.labels.tolist() == [1, 0, -1]
+        assert graph.name == "e"
+
+
+def test_list_column_is_the_features(tmp_path, put):
+    for kind in (pa.list_(pa.float64()), pa.list_(pa.float64(), 2)):
+        table = pa.table({"embedding": pa.array([[1, 2], [3, 4]], kind), "label": ["x", "y"]})
+        pq.write_table(table, tmp_path / "n.parquet")
+        graph = read_tables(put("e.csv", "source,target\n0,1\n"), tmp_path / "n.parquet")
+        assert graph.features.tolist() == [[1, 2], [3, 4]]
+
+
+def test_lists_of_different_lengths(tmp_path, put):
+    pq.write_table(pa.table({"embedding": [[1.0, 2.0], [3.0]]}), tmp_path / "n.parquet")
+    with pytest.raises(ShapeError, match=r"2 values in its first row, 1 in row 1"):
+        read_tables(put("e.csv", "0,1\n"), tmp_path / "n.parquet")
+
+
+def test_arrays_alone(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(3, dtype=np.float32))
+    for edges in ([[0, 1], [1, 2], [0, 2]], [[0, 1, 0], [1, 2, 2]]):
+        np.save(tmp_path / "e.npy", np.array(edges))
+        graph = read_tables(tmp_path / "e.npy", features=tmp_path / "x.npy")
+        assert dense(graph).tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
+        assert graph.classes == ()
+        assert graph.labels.tolist() == [-1, -1, -1]
+
+
+def test_large_features_stay_on_disk(tmp_path):
+    np.save(tmp_path / "x.npy", np.eye(3, dtype=np.float32))
+    np.save(tmp_path / "e.npy", np.array([[0, 1]]))
+    features = read_tables(tmp_path / "e.npy", features=tmp_path / "x.npy").features
+    assert not features.flags.owndata
+    assert not features.flags.writeable  # a view of the mapped file, not a copy
+
+
+def test_npz_of_edges_and_nodes(tmp_path):
+    np.savez(tmp_path / "e.npz", source=np.array([7, 9]), target=np.array([9, 8]), weight=np.array([0.5, 2.0]))
+    mask = np.array([True, True, False])
+    np.savez(
+        tmp_path / "n.npz",
+        ids=np.array([7, 8, 9]),
+        features=np.eye(3),
+        labels=np.array([5, 3, -1]),
+        train=mask,
+        test=np.array([2]),
+    )
+    graph = read_tables(tmp_path / "e.npz", tmp_path / "n.npz")
+    assert dense(graph).tolist() == [[0, 0, 0.5], [0, 0, 2], [0.5, 2, 0]]
+    assert graph.classes == ("3", "5")
+    assert graph.labels.tolist() == [1, 0, -1]
+    assert isinstance(graph.split, Split)
+    assert graph.split.train.tolist() == [0, 1]
+    assert graph.split.test.tolist() == [2]
+    np.savez(tmp_path / "i.npz", edge_index=np.array([[7, 7], [9, 8]]))
+    assert dense(read_tables(tmp_path / "i.npz", tmp_path / "n.npz")).tolist() == [[0, 1, 1], [1, 0, 0], [1, 0, 0]]
+
+
+def test_directed_and_weighted(put):
+    nodes = put("n.csv", "x\n1\n2\n3\n")
+    graph = read_tables(put("e.csv", "source,target,weight\n0,1,2\n1,2,0.25\n"), nodes, directed=True)
+    assert dense(graph).tolist() == [[0, 2, 0], [0, 0, 0.25], [0, 0, 0]]
+
+
+def test_columns_by_other_names(put):
+    nodes = put("n.csv", "code,sort,part,x,name\n5,a,train,1,2\n6,b,train,2,2\n")
+    edges = put("e.csv", "w,begin,end\n3,5,6\n")
+    options = {"source": "begin", "target": "end", "weight": "w", "id": "code", "label": "sort", "split": "part"}
+    graph = read_tables(edges, nodes, **options)
+    assert dense(graph).tolist() == [[0, 3], [3, 0]]
+    assert graph.features.tolist() == [[1, 2], [2, 2]]
+    with pytest.raises(FormatError, match=r"no column 'begn'.\nDid you mean 'begin'"):
+        read_tables(edges, nodes, **{**options, "source": "begn"})
+
+
+def test_files_without_header_and_ids(put):
+    graph = read_tables(put("e.csv", "0,1\n1,2\n"), put("n.csv", "1.5,2\n3,4\n5,6\n"))
+    assert dense(graph).tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+    assert graph.features.tolist() == [[1.5, 2], [3, 4], [5, 6]]
+    assert isinstance(graph.split, SplitRule)
+
+
+def test_leading_zeros_of_ids_survive(put):
+    graph = read_tables(put("e.csv", "a,b\n007,7\n"), put("n.csv", "id,x\n007,1\n7,2\n08,3\n"))
+    assert graph.names is not None
+    assert graph.names.tolist() == ["007", "7", "08"]
+    assert dense(graph).tolist() == [[0, 1, 0], [1, 0, 0], [0, 0, 0]]
+
+
+def test_numbers_in_one_file_words_in_the_other(put, tmp_path):
+    pq.write_table(pa.table({"id": ["10", "20"], "x": [1.0, 2.0]}), tmp_path / "n.parquet")
+    pq.write_table(pa.table({"source": [10], "target": [20]}), tmp_path / "e.parquet")
+    assert dense(read_tables(tmp_path / "e.parquet", tmp_path / "n.parquet")).tolist() == [[0, 1], [1, 0]]
+
+
+def test_nodes_without_edges_are_a_graph(put):
+    graph = read_tables(put("e.csv", "source,target\n"), put("n.csv", "x\n1\n2\n"))
+    assert dense(graph).tolist() == [[0, 0], [0, 0]]
+
+
+def test_no_nodes_are_not(put):
+    with pytest.raises(InputError, match="no nodes"):
+        read_tables(put("e.csv", "source,target\n"), put("n.csv", "id,x\n"))
+
+
+def test_unknown_id_is_named_with_its_line(put):
+    nodes = put("n.csv", NODES.replace("cat,,valid", "cat,cat,valid"))
+    with pytest.raises(IdError, match=r"line 4, names node 'eve', which is not among the 4 nodes"):
+        read_tables(put("e.csv", "source,target\nann,bob\nbob,cat\ncat,eve\n"), nodes)
+    with pytest.raises(IdError, match=r"line 3, names node 99,"):
+        read_tables(put("e.csv", "source,target\n1,2\n99,1\n"), put("i.csv", "id,x\n1,1\n2,1\n"))
+    with pytest.raises(IdError, match=r"line 3, names node 'bob',"):
+        read_tables(put("e.csv", "source,target\n1,2\nbob,1\n"), put("i.csv", "id,x\n1,1\n2,1\n"))
+
+
+@pytest.mark.parametrize("bad", [2, -1])
+def test_row_ids_out_of_range(put, tmp_path, bad):
+    nodes = put("n.csv", "x\n1\n2\n")
+    with pytest.raises(IdError, match=rf"line 3, names node {bad}, .*\n.*0 to 1"):
+        read_tables(put("e.csv", f"source,target\n0,1\n0,{bad}\n"), nodes)
+    np.save(tmp_path / "e.npy", np.array([[0, 1], [bad, 0]]))
+    with pytest.raises(IdError, match=f"edge 1, names node {bad}"):
+        read_tables(tmp_path / "e.npy", nodes)
+
+
+def test_doubled_and_empty_ids(put, tmp_path):
+    edges = put("e.csv", "source,target\n")
+    with pytest.raises(IdError, match="id 'a' stands in 2 rows"):
+        read_tables(edges, put("n.csv", "id,x\na,1\nb,2\na,3\n"))
+    pq.write_table(pa.table({"id": ["a", None], "x": [1, 2]}), tmp_path / "n.parquet")
+    with pytest.raises(IdError, match="row 1 is empty"):
+        read_tables(edges, tmp_path / "n.parquet")
+
+
+def test_column_of_words_is_no_feature(put):
+    with pytest.raises(FormatError, match=r"column 'colour' is no feature: line 3 holds 'red'.\n.*drop this column"):
+        read_tables(put("e.csv", "0,1\n"), put("n.csv", "x,colour\n1,5\n2,red\n"))
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", ""])
+def test_features_must_be_finite(put, value):
+    with pytest.raises(NotFiniteError, match="value 1 of column 'x'"):
+        read_tables(put("e.csv", "0,1\n"), put("n.csv", f"x,y\n1,1\n{value},1\n"))
+
+
+def test_features_file_must_be_finite_and_fit(put, tmp_path):
+    edges, nodes = put("e.csv", "0,1\n"), put("n.csv", "label,note\na,hello\nb,you\n")
+    np.save(tmp_path / "x.npy", np.array([[1.0], [np.nan]]))
+    with pytest.raises(NotFiniteError, match="Feature 0 of node 1 is nan"):
+        read_tables(edges, nodes, features=tmp_path / "x.npy")
+    np.save(tmp_path / "x.npy", np.ones((3, 1)))
+    with pytest.raises(ShapeError, match=r"3 rows, .* 2 nodes"):
+        read_tables(edges, nodes, features=tmp_path / "x.npy")
+    np.save(tmp_path / "x.npy", np.ones((2, 1)))
+    assert read_tables(edges, nodes, features=tmp_path / "x.npy").classes == ("a", "b")  # `note` is left alone
+
+
+def test_no_features_at_all(put):
+    edges = put("e.csv", "0,1\n")
+    for nodes in (None, put("n.csv", "id,label\n0,a\n1,b\n")):
+        with pytest.raises(ShapeError, match="no features"):
+            read_tables(edges, nodes)
+
+
+def test_npz_labels_must_fit(tmp_path, put):
+    np.savez(tmp_path / "n.npz", features=np.eye(3), labels=np.array([0, 1]))
+    with pytest.raises(ShapeError, match="2 labels, the graph has 3 nodes"):
+        read_tables(put("e.csv", "0,1\n"), tmp_path / "n.npz")
+
+
+def test_splits_that_cannot_be_used(put, tmp_path):
+    edges = put("e.csv", "0,1\n")
+    with pytest.raises(SplitError, match="no training node"):
+        read_tables(edges, put("n.csv", "x,label,split\n1,a,test\n2,b,valid\n"))
+    with pytest.raises(SplitError, match="line 3: the split is 'trian'"):
+        read_tables(edges, put("n.csv", "x,label,split\n1,a,train\n2,b,trian\n"))
+    np.savez(
+        tmp_path / "n.npz",
+        features=np.eye(3),
+        labels=np.array([0, 1, 1]),
+        train=np.array([0, 1]),
+        valid=np.array([1]),
+        test=np.array([2]),
+    )
+    with pytest.raises(SplitError, match="1 nodes stand in more than one"):
+        read_tables(edges, tmp_path / "n.npz")
+
+
+def test_one_class_only(put):
+    with pytest.raises(LabelError, match="All labelled nodes have the class 'a'"):
+        read_tables(put("e.csv", "0,1\n"), put("n.csv", "x,label\n1,a\n2,\n3,a\n"))
+
+
+def test_missing_and_foreign_files(put, tmp_path):
+    nodes = put("n.csv", "x\n1\n2\n")
+    with pytest.raises(MissingFileError, match=r"nowhere\.parquet is not there"):
+        read_tables(tmp_path / "nowhere.parquet", nodes)
+    with pytest.raises(FormatError, match=r"suffix '\.xlsx'"):
+        read_tables(put("e.xlsx", ""), nodes)
+    with pytest.raises(FormatError, match="columns one"):
+        read_tables(put("e.csv", "one\n1\n"), nodes)
+    with pytest.raises(FormatError, match="two columns 'x'"):
+        read_tables(put("e.csv", "0,1\n"), put("n.csv", "x,x\n1,2\n"))
+
+
+@pytest.mark.parametrize("name", ["e.parquet", "e.npy", "e.npz", "e.csv.gz"])
+def test_truncated_files_are_named(tmp_path, put, name):
+    path, numbers = tmp_path / name, np.arange(2000).reshape(-1, 2) % 2
+    if name == "e.parquet":
+        pq.write_table(pa.table({"source": numbers[:, 0], "target": numbers[:, 1]}), path)
+    elif name == "e.npy":
+        np.save(path, numbers)
+    elif name == "e.npz":
+        np.savez(path, source=numbers[:, 0], target=numbers[:, 1])
+    else:
+        lines = "\n".join(f"{a},{b}" for a, b in np.random.default_rng(0).integers(0, 2, (2000, 2)))
+        path.write_bytes(gzip.compress(lines.encode()))
+    nodes = put("n.csv", "x\n1\n2\n")
+    assert read_tables(path, nodes).adjacency.entries == 2
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises(FormatError, match=name):
+        read_tables(path, nodes)
+
+
+@pytest.mark.parametrize("name", ["e.parquet", "e.npy", "e.npz", "e.csv.gz"])
+def test_rubbish_is_named(tmp_path, put, name):
+    (tmp_path / name).write_bytes(b"PK\x03\x04 this is not what the name says " * 20)
+    with pytest.raises(FormatError, match=name):
+        read_tables(tmp_path / name, put("n.csv", "x\n1\n2\n"))
+
+
+@pytest.mark.parametrize("shape", [(2**40, 2), (2**62, 2**62), (-1, 2)])
+def test_gigantic_shape_in_a_header(tmp_path, put, shape):
+    header = f"{{'descr': '<i8', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"
+    (tmp_path / "e.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(64))
+    with pytest.raises(FormatError, match=r"e\.npy"):
+        read_tables(tmp_path / "e.npy", put("n.csv", "x\n1\n2\n"))
+
+
+def test_pickled_arrays_are_refused(tmp_path, put):
+    np.save(tmp_path / "e.npy", np.array([[0, 1], [None, 2]], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "e.npz", source=np.array([0, None], dtype=object), target=np.array([1, 1]))
+    for name in ("e.npy", "e.npz"):
+        with pytest.raises(FormatError, match=name):
+            read_tables(tmp_path / name, put("n.csv", "x\n1\n2\n"))
+
+
+def test_negative_weights(put):
+    with pytest.raises(NotFiniteError, match="weights"):
+        read_tables(put("e.csv", "source,target,weight\n0,1,-1\n"), put("n.csv", "x\n1\n2\n"))
