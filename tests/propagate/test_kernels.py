@@ -16,9 +16,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from gamlp.graph.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
+from gamlp.pages import empty
 from gamlp.propagate import Normalization, Propagator, halves, layout, memory
 from gamlp.propagate.plan import equal_work, plan
-from gamlp.propagate.threads import available, spans, workers
+from gamlp.threads import available, spans, workers
 
 NODES = 4000
 
@@ -159,11 +160,11 @@ def test_column_blocks_are_equal_and_cover_every_column():
 
 
 def test_large_arrays_begin_on_a_page_and_small_ones_on_a_line():
-    assert layout.empty((3, 16), "float32").ctypes.data % 64 == 0
-    large = layout.empty((2**16, 16), "float32")
+    assert empty((3, 16), "float32").ctypes.data % 64 == 0
+    large = empty((2**16, 16), "float32")
     assert large.ctypes.data % 2**21 == 0
     assert large.shape == (2**16, 16)
-    assert layout.empty((0, 3), "float16").shape == (0, 3)
+    assert empty((0, 3), "float16").shape == (0, 3)
 
 
 def test_threads_return_in_order_and_pass_errors_on(monkeypatch):

@@ -20,7 +20,7 @@ from gamlp.propagate.hops import Hops
 from gamlp.propagate.normalize import Normalization
 from gamlp.propagate.plan import plan
 from gamlp.propagate.stationary import stationary_features
-from gamlp.propagate.threads import available, workers
+from gamlp.threads import available, workers
 
 Keep = Literal["all", "last"]
 Storage = Literal["float32", "float16"]

@@ -1,15 +1,13 @@
 """Bring features into the kernel's layout and results out of it.
 
-Inside, a block of columns is a matrix (N, 16·V) of float32 or float16 whose rows start on a cache line, on huge pages
-where the system has them; it holds y = D^(−r) x, times a power of two for each column (see `memory`).
+Inside, a block of columns is a matrix (N, 16·V) of float32 or float16, see `gamlp.pages`; it holds
+y = D^(−r) x, times a power of two for each column (see `memory`).
 """
 
 # ruff: noqa: PLR0917 — compiled functions take their arguments by place
 
 from __future__ import annotations
 
-import mmap
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,24 +18,6 @@ from numba.extending import intrinsic
 from gamlp.files import Array
 from gamlp.propagate import halves
 from gamlp.propagate.kernels import LANES, cpu_features
-
-HUGE_PAGE = 2**21
-
-
-def empty(shape: tuple[int, ...], dtype: str) -> Array:
-    """Return an array on whole pages, large ones on huge pages: a row of features then costs one address lookup."""
-    kind = np.dtype(dtype)
-    size = prod(shape) * kind.itemsize
-    if size < HUGE_PAGE:
-        memory = np.empty(size + 64, np.uint8)
-        start = -memory.ctypes.data % 64
-        return memory[start : start + size].view(kind).reshape(shape)
-    pages = mmap.mmap(-1, size + HUGE_PAGE)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    whole = np.frombuffer(pages, np.uint8)
-    start = -whole.ctypes.data % HUGE_PAGE
-    return whole[start : start + size].view(kind).reshape(shape)
 
 
 def column_blocks(width: int, widest: int) -> tuple[list[slice], int]:

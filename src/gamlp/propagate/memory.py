@@ -18,11 +18,12 @@ import numpy as np
 
 from gamlp.errors import NotFiniteError
 from gamlp.files import Array
+from gamlp.pages import empty
 from gamlp.progress import progress
 from gamlp.propagate import kernels, layout
 from gamlp.propagate.hops import too_large
 from gamlp.propagate.plan import Plan
-from gamlp.propagate.threads import Run, spans
+from gamlp.threads import Run, spans
 
 SEGMENTS_A_PIECE = 8
 
@@ -41,12 +42,12 @@ def compute(
     """Return X, ÂX, …, ÂᴷX for `rows`, (R, K+1, F), or ÂᴷX alone, (R, 1, F)."""
     width = features.shape[1]
     count = len(features) if rows is None else len(rows)
-    values = layout.empty((count, 1 if last_only else hops + 1, width), storage)
+    values = empty((count, 1 if last_only else hops + 1, width), storage)
     if not last_only or hops == 0:
         _copy(features, rows, values, run)
     if hops:
         blocks, vectors = layout.column_blocks(width, widest or kernels.widest_block())
-        engine = _Block(plan, vectors, storage, run)
+        engine = Block(plan, vectors, storage, run)
         with progress("propagate", total=len(blocks) * hops) as advance:
             for block in blocks:
                 engine.enter(features, block)
@@ -58,14 +59,14 @@ def compute(
     return values
 
 
-class _Block:
+class Block:
     """One block of columns on its way through the hops."""
 
     def __init__(self, plan: Plan, vectors: int, storage: str, run: Run) -> None:
         shape = (plan.adjacency.nodes, vectors * kernels.LANES)
         self.plan, self.run, self.storage = plan, run, storage
         self.lanes = (0,) * vectors
-        self.x, self.next = layout.empty(shape, storage), layout.empty(shape, storage)
+        self.x, self.next = empty(shape, storage), empty(shape, storage)
         self.sums = np.empty((len(plan.segments), shape[1]), np.float32)
         self.columns = np.empty(0, np.float32)
 
