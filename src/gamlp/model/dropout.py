@@ -17,6 +17,8 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
+from gamlp.model import fused
+
 _LOW32 = 0xFFFFFFFF
 _LOW64 = 0xFFFFFFFFFFFFFFFF
 MIX_1, MIX_2 = 0x85EBCA6B, 0xC2B2AE35
@@ -43,6 +45,10 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements of x, of any shape."""
+        if not self.active:
+            return x
+        if fused.runs_on(x):
+            return fused.activate(x.reshape(len(x), -1), None, None, None, None, self).view_as(x)
         mask = self.mask(x.shape, x)
         return x if mask is None else x * mask
 
@@ -50,7 +56,12 @@ class Dropout(nn.Module):
         """Return what to multiply by, 0 or 256 / (256 − threshold), or None where nothing is dropped."""
         if not self.active:
             return None
-        kept = keystream(prod(shape), key=self.key, device=like.device) >= self.threshold
+        length = prod(shape)
+        if like.device.type == "cpu":
+            stream = fused.keystream((length + 3) // 4, self.key)[:length]
+        else:
+            stream = keystream(length, key=self.key, device=like.device)
+        kept = stream >= self.threshold
         return kept.view(shape).to(like.dtype).mul_(self.scale)
 
 

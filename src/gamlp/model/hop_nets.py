@@ -17,6 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gamlp.model import fused
 from gamlp.model.dropout import Dropout
 from gamlp.model.layers import BatchNorm, activate, new_bias, new_slope, new_weight
 
@@ -55,11 +56,16 @@ class LinearHopRows(HopRows):
     def products(self, vectors: Tensor) -> Tensor:
         """Return v·hˡ for each vector v."""
         through = self.weight @ vectors.T  # (K+1, H, V)
-        return torch.einsum("blh,lhv->blv", self.y, through) + self.bias @ vectors.T
+        if fused.runs_on(self.y):
+            products, self.y = fused.hop_products(self.y, through.transpose(1, 2))
+        else:
+            products = torch.einsum("blh,lhv->blv", self.y, through)
+        return products + self.bias @ vectors.T
 
     def weighted(self, weights: Tensor) -> Tensor:
         """Return Σ_l wˡ hˡ."""
-        scaled = self.y * weights[:, :, None]
+        fast = fused.runs_on(self.y)
+        scaled = fused.hop_scale(self.y, weights) if fast else self.y * weights[:, :, None]
         return torch.addmm(weights @ self.bias, scaled.flatten(1), self.weight.flatten(0, 1))
 
     def side_by_side(self) -> Tensor:
@@ -98,7 +104,8 @@ class OneLayerNets(HopNets):
 
     def hidden_rows(self, hops: Tensor) -> Tensor:
         """Return yˡ.  hops (B, K+1, F) → (B, K+1, H)."""
-        product = torch.einsum("blf,lfh->blh", hops, self.weight)
+        fast = fused.runs_on(hops)
+        product = fused.hop_linear(hops, self.weight) if fast else torch.einsum("blf,lfh->blh", hops, self.weight)
         y = activate(
             product.flatten(1), bias=self.bias.flatten(), norm=self.norm, slope=self.slope, dropout=self.dropout
         )

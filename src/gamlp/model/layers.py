@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from gamlp.model import fused
 from gamlp.model.dropout import Dropout
 
 
@@ -55,6 +56,8 @@ def activate(
     dropout: Dropout | None = None,
 ) -> Tensor:
     """Return dropout(PReLU(norm(x + bias) + skip)).  x, skip (B, G·H), bias (G·H,), slope (G,) → (B, G·H)."""
+    if fused.runs_on(x):
+        return fused.activate(x, bias, norm, skip, slope, dropout)
     if bias is not None:
         x = x + bias
     if norm is not None:
