@@ -9,6 +9,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_limits
 
 from gamlp.graph.debian import (
     describe,
@@ -136,14 +137,17 @@ def test_equals_are_split_by_number() -> None:
     assert len(split.test) == 87
 
 
-def test_features_keep_the_angles_of_tf_idf() -> None:
-    stored = read_stored("debian.npz")
-    package, word = unpack_rows(stored, "word")
-    features = describe(stored).astype(np.float64)
-    assert (np.linalg.norm(features, axis=1) <= 1 + 1e-5).all()  # a projection of rows of length 1
-    empty = np.setdiff1d(np.arange(len(features)), package)
-    assert not features[empty].any()
-    assert len(np.unique(word)) == 9_117
+def test_words_become_features(graph: Graph) -> None:
+    package, word = unpack_rows(read_stored("debian.npz"), "word")
+    assert (np.linalg.norm(graph.features, axis=1) <= 1 + 1e-5).all()  # a projection of rows of length 1
+    assert not graph.features[np.setdiff1d(np.arange(graph.nodes), package)].any()
+    _, spread = np.unique(word, return_counts=True)
+    assert spread.min() == 3
+
+
+def test_features_do_not_depend_on_the_number_of_threads(graph: Graph) -> None:
+    with threadpool_limits(1):
+        assert np.array_equal(describe(read_stored("debian.npz")), graph.features)
 
 
 def test_tf_idf_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,13 +100,15 @@ def describe(stored: Mapping[str, Array]) -> Array:
     from scipy.sparse import csr_array
     from sklearn.decomposition import TruncatedSVD
     from sklearn.feature_extraction.text import TfidfTransformer
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     package, word = unpack_rows(stored, "word")
     size = (len(stored["labels"]), len(unpack_names(stored["words"])))
     counts = csr_array((stored["word_counts"].astype(np.float32), (package, word)), shape=size)
     weighted = TfidfTransformer().fit_transform(counts)
     directions = TruncatedSVD(DIMENSIONS, n_iter=4, random_state=0)
-    return np.ascontiguousarray(directions.fit_transform(weighted), dtype=np.float32)
+    with threadpool_limits(1):  # the same bits on any number of cores; more threads gain nothing on these thin matrices
+        return np.ascontiguousarray(directions.fit_transform(weighted), dtype=np.float32)
 
 
 def read_stored(name: str) -> dict[str, Array]:
