@@ -1,0 +1,72 @@
+"""Labels as input, as teachers and as corrections; what is heavy is imported when it is first asked for.
+
+    initial_labels   which labels go in            reliable_set, soften   which predictions can be trusted
+    label_hops       labels propagated             distillation_loss      the last stage as a teacher
+    label_propagation, correct_and_smooth          labels without, or after, a network
+    AveragedTeacher, consistency_loss              SCR          enlarged_training_set, reuse_labels   SLE, label reuse
+
+Every label that a function reads is an argument with its ids beside it: what is not handed over cannot leak.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gamlp.labels.choose import choose_correct_and_smooth
+    from gamlp.labels.consistency import AveragedTeacher, consistency_loss, ramp_up, sharpen
+    from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing, correct_and_smooth
+    from gamlp.labels.distillation import distillation_loss
+    from gamlp.labels.divergence import kl_divergence, squared_difference
+    from gamlp.labels.hops import label_hops
+    from gamlp.labels.initial import initial_labels
+    from gamlp.labels.reliable import is_reliable, reliable_set, soften
+    from gamlp.labels.sle import enlarged_training_set, reuse_labels
+    from gamlp.labels.spreading import label_propagation
+
+__all__ = [
+    "AveragedTeacher",
+    "CorrectAndSmooth",
+    "Correction",
+    "Smoothing",
+    "choose_correct_and_smooth",
+    "consistency_loss",
+    "correct_and_smooth",
+    "distillation_loss",
+    "enlarged_training_set",
+    "initial_labels",
+    "is_reliable",
+    "kl_divergence",
+    "label_hops",
+    "label_propagation",
+    "ramp_up",
+    "reliable_set",
+    "reuse_labels",
+    "sharpen",
+    "soften",
+    "squared_difference",
+]
+
+_homes = {
+    "choose": ("choose_correct_and_smooth",),
+    "consistency": ("AveragedTeacher", "consistency_loss", "ramp_up", "sharpen"),
+    "correction": ("Correction", "CorrectAndSmooth", "Smoothing", "correct_and_smooth"),
+    "distillation": ("distillation_loss",),
+    "divergence": ("kl_divergence", "squared_difference"),
+    "hops": ("label_hops",),
+    "initial": ("initial_labels",),
+    "spreading": ("label_propagation",),
+    "reliable": ("is_reliable", "reliable_set", "soften"),
+    "sle": ("enlarged_training_set", "reuse_labels"),
+}
+_home_of = {name: module for module, names in _homes.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module of a public name when it is first used."""
+    if name not in _home_of:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{_home_of[name]}"), name)
+    globals()[name] = value
+    return value

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from gamlp.errors import SettingsError
+from gamlp.labels import hops as label_hops_module
+from gamlp.labels import initial_labels, label_hops
+from gamlp.labels.hops import deal
+from gamlp.propagate.normalize import Normalization
+
+MEAN = Normalization(r=0.0, self_loops=False)
+TRAIN = np.arange(0, 24, 2)  # 12 training nodes of the random graph
+CLASSES = 4
+
+
+def labels_of(seed):
+    return np.random.default_rng(seed).integers(0, CLASSES, size=len(TRAIN))
+
+
+def with_reliable(seed, labels=None):
+    """Training labels and, on nodes 25…34, soft predictions."""
+    rows = np.random.default_rng(seed).dirichlet(np.ones(CLASSES), size=10)
+    truth = labels_of(seed) if labels is None else labels
+    return initial_labels(40, CLASSES, TRAIN, truth, reliable_ids=np.arange(25, 35), reliable_probabilities=rows)
+
+
+def test_the_own_label_comes_back_on_a_path_by_hand(graph_of):
+    path = graph_of(3, [(0, 1), (1, 2)])
+    initial = initial_labels(3, 2, np.array([0, 2]), np.array([0, 1]))
+    options = {"hops": 2, "normalization": MEAN, "train_ids": np.array([0, 2])}
+    # two steps from an end: to the middle, then back or on, each 1/2
+    assert_allclose(label_hops(path, initial, **options), [[0.5, 0.5], [0, 0], [0.5, 0.5]])
+    # out of fold, each end sees the other's label alone
+    assert_allclose(label_hops(path, initial, folds=2, **options), [[0, 0.5], [0, 0], [0.5, 0]])
+
+
+@pytest.mark.parametrize("normalization", [MEAN, Normalization(r=0.5, self_loops=True), Normalization(r=1.0)])
+def test_one_fold_is_the_power_of_the_dense_matrix(random_graph, dense_hat, normalization):
+    initial = with_reliable(0)
+    expected = np.linalg.matrix_power(dense_hat(random_graph, normalization), 3) @ initial.astype(float)
+    rows = np.array([39, 4, 0, 17])
+    result = label_hops(random_graph, initial, hops=3, normalization=normalization, train_ids=TRAIN, rows=rows)
+    assert result.shape == (4, CLASSES)
+    assert result.dtype == np.float32
+    assert_allclose(result, expected[rows], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("folds", [2, 5, len(TRAIN)])
+def test_folds_equal_a_dense_propagation_without_the_own_part(random_graph, dense_hat, folds):
+    initial = with_reliable(1)
+    power = np.linalg.matrix_power(dense_hat(random_graph, MEAN), 2)
+    part_of = deal(40, TRAIN, folds, 6)
+    expected = np.empty((40, CLASSES))
+    for node in range(40):
+        seen = initial.astype(float)
+        if part_of[node]:
+            seen[part_of == part_of[node]] = 0
+        expected[node] = power[node] @ seen
+    result = label_hops(random_graph, initial, hops=2, normalization=MEAN, train_ids=TRAIN, folds=folds, seed=6)
+    assert_allclose(result, expected, rtol=1e-5, atol=1e-7)
+    rows = np.array([30, 2, 0, 3])
+    some = label_hops(
+        random_graph, initial, hops=2, normalization=MEAN, train_ids=TRAIN, folds=folds, seed=6, rows=rows
+    )
+    assert_array_equal(some, result[rows])
+
+
+def test_a_training_row_does_not_change_with_its_own_label(random_graph):
+    """The guard: with folds no bit of the own label returns; without, it does."""
+    labels = labels_of(2)
+    changed = {1: 0, 4: 0}
+    for folds in changed:
+        before = label_hops(
+            random_graph, with_reliable(2), hops=2, normalization=MEAN, train_ids=TRAIN, folds=folds, seed=2
+        )
+        for place, node in enumerate(TRAIN):
+            other = labels.copy()
+            other[place] = (labels[place] + 1) % CLASSES
+            after = label_hops(
+                random_graph, with_reliable(2, other), hops=2, normalization=MEAN, train_ids=TRAIN, folds=folds, seed=2
+            )
+            changed[folds] += not np.array_equal(before[node], after[node])
+    assert changed == {1: len(TRAIN), 4: 0}
+
+
+def test_other_rows_equal_the_single_propagation(random_graph):
+    others = np.setdiff1d(np.arange(40), TRAIN)
+    options = {"hops": 3, "normalization": MEAN, "train_ids": TRAIN}
+    single = label_hops(random_graph, with_reliable(3), **options)
+    folded = label_hops(random_graph, with_reliable(3), folds=4, **options)
+    assert_allclose(folded[others], single[others], rtol=1e-5, atol=1e-7)
+    assert not np.allclose(folded[TRAIN], single[TRAIN])
+
+
+def test_blocks_of_columns_change_nothing(random_graph, monkeypatch):
+    options = {"hops": 2, "normalization": MEAN, "train_ids": TRAIN, "folds": 3}
+    whole = label_hops(random_graph, with_reliable(4), **options)
+    monkeypatch.setattr(label_hops_module, "BLOCK_ENTRIES", 3 * 40)  # 3 columns, then 1
+    assert_allclose(label_hops(random_graph, with_reliable(4), **options), whole, rtol=1e-6)
+
+
+def test_dealing_is_even_seeded_and_of_training_nodes_alone():
+    train = np.array([9, 1, 4, 6, 2, 8, 5])
+    part_of = deal(10, train, 3, 0)
+    assert sorted(np.bincount(part_of, minlength=4)[1:]) == [2, 2, 3]
+    assert_array_equal(np.flatnonzero(part_of), np.sort(train))
+    assert_array_equal(part_of, deal(10, train, 3, 0))
+    assert any(not np.array_equal(part_of, deal(10, train, 3, seed)) for seed in range(1, 5))
+
+
+def test_no_parts_are_refused(random_graph):
+    with pytest.raises(SettingsError, match="0 parts"):
+        label_hops(random_graph, with_reliable(0), hops=2, normalization=MEAN, train_ids=TRAIN, folds=0)
