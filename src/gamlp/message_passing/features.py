@@ -1,0 +1,119 @@
+"""Scale the features; where they are mostly zeros keep them sparse.
+
+A bag of words has one entry in a hundred: X·W over the entries alone takes 1/30 of the dense product's time, and
+dropout falls on the entries alone. The gradient Xᵀ·G needs the entries by columns: they are sorted once, not in every
+step, which halves the time of a step.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch.nn import functional
+
+from gamlp.files import Array
+
+SPARSE_BELOW = 0.1  # share of entries that are not zero
+
+
+def scaled(features: Array, *, scaling: str) -> Any:
+    """Return the scaled (N, F) features: a scipy CSR matrix if mostly zeros, else a dense float32 array."""
+    if scaling == "standard":
+        spread = features.std(axis=0)
+        return ((features - features.mean(axis=0)) / np.where(spread > 0, spread, 1)).astype(np.float32)
+    if scaling == "none":
+        length = np.ones(len(features))
+    else:
+        length = np.linalg.norm(features, ord=1 if scaling == "row" else 2, axis=1)
+    factor = (1 / np.where(length > 0, length, 1)).astype(np.float32)
+    if np.count_nonzero(features) < SPARSE_BELOW * features.size:
+        return (sp.diags_array(factor) @ sp.csr_array(features.astype(np.float32))).tocsr()
+    return features.astype(np.float32) * factor[:, None]
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """Sparse features (n, F): where their entries are, by rows and by columns, and the values by rows."""
+
+    rows: tuple[torch.Tensor, torch.Tensor]  # offsets (n+1,), columns (entries,)
+    columns: tuple[torch.Tensor, torch.Tensor]  # offsets (F+1,), rows (entries,)
+    order: torch.Tensor  # (entries,): values[order] are the values by columns
+    values: torch.Tensor
+    shape: tuple[int, int]
+
+    def to(self, device: str) -> Entries:
+        """Return the same entries on `device`."""
+        rows, columns = ((pair[0].to(device), pair[1].to(device)) for pair in (self.rows, self.columns))
+        return Entries(rows, columns, self.order.to(device), self.values.to(device), self.shape)
+
+    def by_rows(self) -> torch.Tensor:
+        """Return X as a CSR tensor."""
+        return csr_tensor(*self.rows, self.values, size=self.shape)
+
+    def by_columns(self) -> torch.Tensor:
+        """Return Xᵀ as a CSR tensor."""
+        return csr_tensor(*self.columns, self.values[self.order], size=(self.shape[1], self.shape[0]))
+
+
+Features = torch.Tensor | Entries
+
+
+def features_of(matrix: Any) -> Features:
+    """Return scaled features as a network reads them."""
+    if not sp.issparse(matrix):
+        return torch.from_numpy(np.ascontiguousarray(matrix, dtype=np.float32))
+    rows = matrix.tocsr()
+    numbered = sp.csr_array((np.arange(rows.nnz), rows.indices, rows.indptr), shape=rows.shape).tocsc()
+    offsets = [torch.from_numpy(each.indptr.astype(np.int64)) for each in (rows, numbered)]
+    places = [torch.from_numpy(each.indices.astype(np.int64)) for each in (rows, numbered)]
+    order, values = torch.from_numpy(numbered.data.astype(np.int64)), torch.from_numpy(rows.data.astype(np.float32))
+    return Entries((offsets[0], places[0]), (offsets[1], places[1]), order, values, rows.shape)
+
+
+def csr_tensor(
+    offsets: torch.Tensor, places: torch.Tensor, values: torch.Tensor, *, size: tuple[int, int]
+) -> torch.Tensor:
+    """Build a CSR tensor; torch's notice that these are in beta state is not the user's concern."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.sparse_csr_tensor(offsets, places, values, size=size, check_invariants=False)
+
+
+class InputLinear(torch.nn.Module):
+    """X ↦ dropout(X)·W (+ b): the layer that reads the features, dense or sparse."""
+
+    def __init__(self, inputs: int, outputs: int, *, dropout: float, bias: bool = True) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.empty(inputs, outputs))
+        self.bias = torch.nn.Parameter(torch.zeros(outputs)) if bias else None
+        self.dropout = dropout
+        torch.nn.init.xavier_uniform_(self.weight)
+
+    def forward(self, features: Features) -> torch.Tensor:
+        """(n, F) → (n, outputs)."""
+        if isinstance(features, Entries):
+            values = functional.dropout(features.values, self.dropout, self.training)
+            product: torch.Tensor = SparseProduct.apply(self.weight, replace(features, values=values))  # type: ignore
+        else:
+            product = functional.dropout(features, self.dropout, self.training) @ self.weight
+        return product if self.bias is None else product + self.bias
+
+
+class SparseProduct(torch.autograd.Function):
+    """W ↦ X·W with the gradient Xᵀ·G."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: torch.Tensor, features: Entries) -> torch.Tensor:
+        """(F, outputs) → (n, outputs)."""
+        ctx.features = features
+        return features.by_rows() @ weight
+
+    @staticmethod
+    def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
+        """(n, outputs) → (F, outputs)."""
+        return ctx.features.by_columns() @ gradient, None

@@ -1,0 +1,176 @@
+"""What one epoch trains on: the whole graph, sampled neighbours, clusters or random walks.
+
+A sampler is made once for a fit and called once an epoch with a random generator; it yields batches.
+
+    whole       every node, one step an epoch
+    neighbours  a batch of training nodes and `fanout` neighbours of each, for each layer (GraphSAGE)
+    clustered   a few clusters and the edges within and between them, normalised anew (Cluster-GCN)
+    walks       the subgraph under random walks from training nodes (GraphSAINT). With node v in C_v and edge (u, v) in
+                C_uv of M subgraphs, an edge weighs C_v / C_uv and a loss M / C_v times as much: both sums are unbiased.
+
+The walks start at training nodes instead of all nodes: with few labels, most subgraphs would otherwise hold none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from gamlp.files import Array
+from gamlp.message_passing.matrices import Matrix
+from gamlp.message_passing.partition import clusters
+from gamlp.message_passing.settings import Options
+from gamlp.message_passing.views import View, view_of
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A view, and the training nodes in it: their rows, their ids in the graph and their weights in the loss."""
+
+    view: View
+    rows: Array
+    nodes: Array
+    weights: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """What samplers draw from: scaled features (N, F), A (N, N), its normalisation, the training nodes (sorted)."""
+
+    features: Any
+    matrix: Matrix
+    normalize: Callable[[Matrix], Matrix]
+    train: Array
+    options: Options
+
+    @property
+    def view(self) -> View:
+        """The whole graph, as training on it or judging on it sees it."""
+        return view_of(self.features, self.normalize(self.matrix))
+
+
+Sampler = Callable[[np.random.Generator], Iterator[Batch]]
+
+
+def whole(source: Source) -> Sampler:
+    """One batch: the whole graph."""
+    batch = Batch(source.view, source.train, source.train, np.ones(len(source.train)))
+    return lambda random: iter([batch])
+
+
+def neighbours(source: Source) -> Sampler:
+    """Sample around batches of training nodes; small graphs are taken whole."""
+    options = source.options
+    if source.matrix.shape[0] <= options.full_batch_up_to:
+        return whole(source)
+    matrix = source.normalize(source.matrix)
+
+    def sample(random: np.random.Generator) -> Iterator[Batch]:
+        order = random.permutation(source.train)
+        for start in range(0, len(order), options.batch_size):
+            seeds = np.sort(order[start : start + options.batch_size])
+            nodes, drawn = around(matrix, seeds, layers=options.layers, fanout=options.fanout, random=random)
+            rows = np.searchsorted(nodes, seeds)
+            yield Batch(view_of(source.features[nodes], drawn), rows, seeds, np.ones(len(seeds)))
+
+    return sample
+
+
+def around(
+    matrix: Matrix, seeds: Array, *, layers: int, fanout: int, random: np.random.Generator
+) -> tuple[Array, Matrix]:
+    """Draw `fanout` entries (with replacement) of each row reached; return the nodes (sorted) and their matrix.
+
+    An entry drawn from a row of d entries counts d / fanout times: the sum over the row is unbiased.
+    """
+    reached, frontier = seeds, seeds
+    chosen: list[Array] = []
+    targets: list[Array] = []
+    for _ in range(layers):
+        degree = matrix.indptr[frontier + 1] - matrix.indptr[frontier]
+        frontier, degree = frontier[degree > 0], degree[degree > 0]
+        offset = (random.random((len(frontier), fanout)) * degree[:, None]).astype(np.int64)
+        chosen.append((matrix.indptr[frontier][:, None] + offset).ravel())
+        targets.append(np.repeat(frontier, fanout))
+        frontier = np.setdiff1d(matrix.indices[chosen[-1]], reached)
+        reached = np.union1d(reached, frontier)
+    entries, rows = np.concatenate(chosen), np.concatenate(targets)
+    share = (matrix.indptr[rows + 1] - matrix.indptr[rows]) / fanout
+    place = np.searchsorted(reached, rows), np.searchsorted(reached, matrix.indices[entries])
+    values = (matrix.data[entries] * share).astype(np.float32)
+    return reached, sp.coo_array((values, place), shape=(len(reached), len(reached))).tocsr()
+
+
+def clustered(source: Source) -> Sampler:
+    """Group the clusters anew each epoch; groups without a training node are passed over."""
+    options = source.options
+    part = clusters(source.matrix, parts=options.parts)
+    is_train = np.zeros(len(part), dtype=bool)
+    is_train[source.train] = True
+
+    def sample(random: np.random.Generator) -> Iterator[Batch]:
+        order = random.permutation(int(part.max()) + 1)
+        for start in range(0, len(order), options.parts_a_batch):
+            nodes = np.flatnonzero(np.isin(part, order[start : start + options.parts_a_batch]))
+            rows = np.flatnonzero(is_train[nodes])
+            if len(rows):
+                matrix = source.normalize(source.matrix[nodes][:, nodes])
+                yield Batch(view_of(source.features[nodes], matrix), rows, nodes[rows], np.ones(len(rows)))
+
+    return sample
+
+
+def walks(source: Source) -> Sampler:
+    """Walk from training nodes; the counts behind the normalisation are drawn once, by the first epoch's generator."""
+    options = source.options
+    matrix = source.normalize(source.matrix)
+    numbered = sp.csr_array((np.arange(1, matrix.nnz + 1), matrix.indices, matrix.indptr), shape=matrix.shape)
+    counts: list[tuple[Array, Array]] = []
+
+    def draw(random: np.random.Generator) -> tuple[Array, Matrix]:
+        nodes = walked(matrix, source.train, options=options, random=random)
+        return nodes, numbered[nodes][:, nodes]
+
+    def sample(random: np.random.Generator) -> Iterator[Batch]:
+        if not counts:
+            counts.append(counted([draw(random) for _ in range(options.coverage)], matrix))
+        node_count, entry_count = counts[0]
+        for _ in range(options.batches):
+            nodes, part = draw(random)
+            values = matrix.data[part.data - 1] * corrections(part, node_count[nodes], entry_count)
+            inside = sp.csr_array((values.astype(np.float32), part.indices, part.indptr), shape=part.shape)
+            rows = np.flatnonzero(np.isin(nodes, source.train))
+            weights = options.coverage / np.maximum(node_count[nodes[rows]], 1)
+            yield Batch(view_of(source.features[nodes], inside), rows, nodes[rows], weights)
+
+    return sample
+
+
+def walked(matrix: Matrix, roots: Array, *, options: Options, random: np.random.Generator) -> Array:
+    """Return the nodes (sorted) that random walks from random roots visit; a walk with no way on stays."""
+    here = random.choice(roots, options.walk_roots)
+    visited = [here]
+    for _ in range(options.walk_length):
+        degree = matrix.indptr[here + 1] - matrix.indptr[here]
+        entry = matrix.indptr[here] + (random.random(len(here)) * degree).astype(np.int64)
+        here = np.where(degree > 0, matrix.indices[np.minimum(entry, matrix.nnz - 1)], here)
+        visited.append(here)
+    return np.unique(np.concatenate(visited))
+
+
+def counted(drawn: list[tuple[Array, Matrix]], matrix: Matrix) -> tuple[Array, Array]:
+    """Count in how many drawn subgraphs each node and each entry of `matrix` lies."""
+    nodes = np.concatenate([nodes for nodes, _ in drawn])
+    entries = np.concatenate([part.data for _, part in drawn]) - 1
+    return np.bincount(nodes, minlength=matrix.shape[0]), np.bincount(entries, minlength=matrix.nnz)
+
+
+def corrections(part: Matrix, node_count: Array, entry_count: Array) -> Array:
+    """Return C_v / C_uv for the entries of a subgraph; one that was never counted keeps its weight."""
+    times_edge = entry_count[part.data - 1]
+    times_node = np.repeat(node_count, np.diff(part.indptr))
+    return np.where(times_edge > 0, times_node / np.maximum(times_edge, 1), 1.0)

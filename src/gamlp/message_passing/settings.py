@@ -1,0 +1,116 @@
+"""Everything that can be set about a message-passing method, and the defaults of each, as data.
+
+A method takes the common settings and those that its own defaults name: `heads` given to a GCN is refused, not ignored.
+The defaults are the ones their authors published, where these exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from gamlp.errors import SettingsError, did_you_mean
+
+Share = Annotated[float, Field(ge=0, le=1)]
+Dropout = Annotated[float, Field(ge=0, lt=1)]
+Count = Annotated[int, Field(ge=1)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class Options(BaseModel):
+    """One method's settings, checked."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    # every method
+    feature_scaling: Literal["none", "row", "unit", "standard"] = "row"
+    """What is done to the features first: rows to sum 1, rows to length 1, or columns to mean 0 and variance 1."""
+    hidden: Count = 64
+    """Width of a hidden layer; with attention, of each head."""
+    dropout: Dropout = 0.5
+    learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.01
+    weight_decay: Amount = 5e-4
+    weight_decay_on: Literal["first", "all"] = "first"
+    """Whether the decay holds for the layer that reads the features, or for all weights."""
+    epochs: Count = 500
+    patience: Count = 100
+    """Stop after so many epochs without a better validation score."""
+
+    # some methods
+    layers: Count = 2
+    heads: Count = 8
+    edge_dropout: Dropout = 0.0
+    """Dropout of attention coefficients, or of the entries of Â."""
+    teleport: Share = 0.1
+    iterations: Count = 10
+    jumping: Literal["cat", "max"] = "cat"
+    label_rate: Annotated[float, Field(gt=0, lt=1)] = 0.6
+    """UniMP: share of the training labels that is input in one step; the others are its targets."""
+    batch_size: Count = 1024
+    fanout: Count = 10
+    """GraphSAGE: neighbours drawn for each node and layer."""
+    full_batch_up_to: Annotated[int, Field(ge=0)] = 50_000
+    """GraphSAGE: graphs with at most so many nodes are not sampled."""
+    parts: Count = 20
+    """Cluster-GCN: clusters of the graph."""
+    parts_a_batch: Count = 5
+    walk_roots: Count = 200
+    walk_length: Count = 2
+    batches: Count = 5
+    """GraphSAINT: subgraphs in one epoch."""
+    coverage: Count = 50
+    """GraphSAINT: subgraphs drawn beforehand, from which the normalisation is estimated."""
+
+
+COMMON = frozenset(
+    {"feature_scaling", "hidden", "dropout", "learning_rate", "weight_decay", "weight_decay_on", "epochs", "patience"}
+)
+
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "gcn": {"layers": 2},
+    "gat": {
+        "layers": 2,
+        "heads": 8,
+        "hidden": 8,
+        "dropout": 0.6,
+        "edge_dropout": 0.6,
+        "learning_rate": 0.005,
+        "weight_decay_on": "all",
+    },
+    "graphsage": {"layers": 2, "batch_size": 1024, "fanout": 10, "full_batch_up_to": 50_000},
+    "appnp": {"layers": 2, "iterations": 10, "teleport": 0.1, "edge_dropout": 0.5, "weight_decay": 5e-3},
+    "jknet": {"layers": 3, "jumping": "cat"},
+    "resgcn": {"layers": 3},
+    "deepergcn": {"layers": 7, "dropout": 0.5, "weight_decay_on": "all"},
+    "unimp": {"layers": 2, "heads": 2, "hidden": 32, "edge_dropout": 0.1, "label_rate": 0.6, "weight_decay_on": "all"},
+    "dagnn": {"layers": 2, "iterations": 10, "dropout": 0.8, "weight_decay": 5e-3, "weight_decay_on": "all"},
+    "cluster-gcn": {"layers": 2, "parts": 20, "parts_a_batch": 5},
+    "graphsaint": {"layers": 2, "walk_roots": 200, "walk_length": 2, "batches": 5, "coverage": 50},
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the methods."""
+    return tuple(DEFAULTS)
+
+
+def options_for(name: str, options: Mapping[str, Any]) -> Options:
+    """Check `options` for method `name` and fill in its defaults."""
+    if name not in DEFAULTS:
+        raise SettingsError(f"There is no message-passing method '{name}'.\n{did_you_mean(name, DEFAULTS)}")
+    own = COMMON | set(DEFAULTS[name])
+    for key in options:
+        if key not in own:
+            raise SettingsError(f"{name} has no setting '{key}'.\n{did_you_mean(key, own)}")
+    values = {**DEFAULTS[name], **options}
+    try:
+        return Options(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0])
+        usual = DEFAULTS[name].get(key, Options.model_fields[key].default)
+        raise SettingsError(
+            f"Setting {key} = {values[key]!r} of {name}: {first['msg']}.\nIts default is {usual!r}."
+        ) from None

@@ -1,0 +1,119 @@
+"""Every method learns, does not see what it must not, and repeats itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from gamlp.errors import NotFiniteError
+from gamlp.graph.splits import Split
+from gamlp.message_passing import features
+from gamlp.message_passing.fit import fit, names
+from gamlp.message_passing.matrices import looped, matrix_of
+from gamlp.message_passing.methods import METHODS
+from gamlp.message_passing.settings import DEFAULTS, options_for
+from gamlp.message_passing.views import Sizes, view_of
+
+QUICK = {"epochs": 40, "feature_scaling": "none", "hidden": 16, "dropout": 0.2}
+SMALL = {
+    "gat": {"hidden": 4, "heads": 2},
+    "unimp": {"hidden": 8},
+    "deepergcn": {"layers": 3},
+    "graphsage": {"full_batch_up_to": 0, "batch_size": 8, "fanout": 5},
+    "cluster-gcn": {"parts": 6, "parts_a_batch": 3},
+    "graphsaint": {"walk_roots": 20, "coverage": 20, "batches": 3},
+}
+
+
+def options(name, **more):
+    return {**QUICK, **SMALL.get(name, {}), **more}
+
+
+def test_every_method_has_defaults_and_a_network():
+    assert set(names()) == set(METHODS) == set(DEFAULTS)
+
+
+@pytest.mark.parametrize("name", names())
+def test_learns_two_communities_that_features_alone_do_not_tell(name, planted, hidden):
+    fitted = fit(name, hidden, planted.split, options=options(name), seed=0)
+    test = planted.split.test
+    assert fitted.probabilities.shape == (120, 2) and fitted.probabilities.dtype == np.float32
+    np.testing.assert_allclose(fitted.probabilities.sum(axis=1), 1, rtol=1e-5)
+    assert (fitted.probabilities[test].argmax(axis=1) == planted.labels[test]).mean() >= 0.85  # chance is 0.5
+    assert fitted.parameters == sum(each.numel() for each in fitted.state.values())
+    assert fitted.valid_accuracy == max(row["valid_accuracy"] for row in fitted.history)
+
+
+@pytest.mark.parametrize("name", names())
+def test_labels_outside_train_and_valid_change_nothing_and_a_seed_repeats_itself(name, planted, hidden):
+    wrong = planted.labels.copy()
+    wrong[planted.split.test] = 1 - wrong[planted.split.test]
+    first = fit(name, hidden, planted.split, options=options(name, epochs=5), seed=1)
+    second = fit(name, planted.with_labels(wrong), planted.split, options=options(name, epochs=5), seed=1)
+    np.testing.assert_array_equal(first.probabilities, second.probabilities)
+    assert first.history == second.history
+    other = fit(name, hidden, planted.split, options=options(name, epochs=5), seed=2)
+    assert not np.array_equal(first.probabilities, other.probabilities)
+
+
+@pytest.mark.parametrize("name", ["unimp", "gcn"])
+def test_validation_labels_are_never_input(name, planted, hidden):
+    """With one epoch nothing is chosen: validation labels may then not show in the probabilities at all."""
+    wrong = hidden.labels.copy()
+    wrong[planted.split.valid] = 1 - wrong[planted.split.valid]
+    once = options(name, epochs=1)
+    right = fit(name, hidden, planted.split, options=once, seed=0)
+    flipped = fit(name, hidden.with_labels(wrong), planted.split, options=once, seed=0)
+    np.testing.assert_array_equal(right.probabilities, flipped.probabilities)
+    assert right.valid_accuracy == pytest.approx(1 - flipped.valid_accuracy)
+
+
+def test_unimp_reads_training_labels(planted, hidden):
+    """The guard above would pass for a network that reads no labels: training labels must show."""
+    network = METHODS["unimp"].network(Sizes(8, 2), options_for("unimp", {})).eval()
+    view = view_of(hidden.features, looped(matrix_of(hidden.adjacency)))
+    given = torch.full((120,), -1)
+    given[0] = 1
+    change = (network(view.with_given(given)) - network(view)).abs().sum(dim=1)
+    near = hidden.adjacency.indices[: hidden.adjacency.indptr[1]]
+    assert change[0] > 0 and (change[torch.from_numpy(near.astype(np.int64))] > 0).all()
+
+
+def test_the_best_epoch_is_kept_and_patience_ends_training(planted, hidden):
+    restless = {"learning_rate": 0.3, "dropout": 0.5}
+    fitted = fit("gcn", hidden, planted.split, options=options("gcn", **restless, epochs=200, patience=3), seed=0)
+    assert len(fitted.history) < 200
+    scores = [(row["valid_accuracy"], -row["valid_loss"]) for row in fitted.history]
+    best = max(range(len(scores)), key=lambda at: scores[at])
+    assert len(scores) - 1 - best == 3
+    stopped = fit("gcn", hidden, planted.split, options=options("gcn", **restless, epochs=best + 1), seed=0)
+    np.testing.assert_array_equal(fitted.probabilities, stopped.probabilities)
+
+
+def test_without_validation_nodes_the_last_epoch_is_kept(planted, hidden):
+    alone = Split(planted.split.train, np.empty(0, np.int64), planted.split.test)
+    five, one = (fit("gcn", hidden, alone, options=options("gcn", epochs=n, patience=1), seed=0) for n in (5, 1))
+    assert len(five.history) == 5
+    assert not np.allclose(five.probabilities, one.probabilities)
+
+
+def test_a_loss_that_runs_away_is_an_error(planted, hidden):
+    with pytest.raises(NotFiniteError, match="Lower learning_rate"):
+        fit("gcn", hidden, planted.split, options=options("gcn", learning_rate=1e30), seed=0)
+
+
+def test_the_random_state_of_torch_is_left_alone(planted, hidden):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    fit("gcn", hidden, planted.split, options=options("gcn", epochs=2), seed=0)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_sparse_features_give_what_dense_ones_give(planted, hidden, monkeypatch):
+    plain = options("gcn", dropout=0, epochs=10)
+    dense = fit("gcn", hidden, planted.split, options=plain, seed=0)
+    monkeypatch.setattr(features, "SPARSE_BELOW", 2.0)
+    sparse = fit("gcn", hidden, planted.split, options=plain, seed=0)
+    np.testing.assert_allclose(sparse.probabilities, dense.probabilities, atol=1e-5)

@@ -1,0 +1,86 @@
+"""Normalisations and scalings by hand, and against PyG."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from gamlp.graph.graph import Adjacency
+from gamlp.message_passing import matrices
+from gamlp.message_passing.features import InputLinear, features_of, scaled
+from gamlp.message_passing.pyg import layers
+from gamlp.message_passing.views import view_of
+
+PATH = sp.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=np.float32))  # 0 – 1 – 2
+
+
+def test_symmetric_on_a_path_by_hand():
+    cross = 1 / np.sqrt(6)  # degrees with self-loops 2, 3, 2
+    expected = [[1 / 2, cross, 0], [cross, 1 / 3, cross], [0, cross, 1 / 2]]
+    np.testing.assert_allclose(matrices.symmetric(PATH).toarray(), expected, rtol=1e-6)
+
+
+def test_mean_enhanced_and_looped_on_a_path_by_hand():
+    np.testing.assert_allclose(matrices.mean(PATH).toarray(), [[0, 1, 0], [0.5, 0, 0.5], [0, 1, 0]])
+    enhanced = [[0.55, 0.5, 0], [1 / 3, 1.1 / 3, 1 / 3], [0, 0.5, 0.55]]  # diagonal × 1.1
+    np.testing.assert_allclose(matrices.enhanced(PATH).toarray(), enhanced, rtol=1e-6)
+    np.testing.assert_array_equal(matrices.looped(PATH).toarray(), [[1, 1, 0], [1, 1, 1], [0, 1, 1]])
+
+
+def test_an_isolated_node_gets_nothing_and_no_division_by_zero():
+    alone = sp.csr_array((1, 1), dtype=np.float32)
+    assert matrices.mean(alone).toarray() == 0
+    assert matrices.symmetric(alone).toarray() == 1
+
+
+def test_weights_and_existing_loops_are_kept():
+    adjacency = Adjacency(np.array([0, 2, 3]), np.array([0, 1, 0], np.int32), np.array([2, 3, 3], np.float32))
+    np.testing.assert_array_equal(matrices.with_loops(matrices.matrix_of(adjacency)).toarray(), [[2, 3], [3, 1]])
+
+
+def test_a_convolution_agrees_with_pygs_own_normalisation():
+    features = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    view = view_of(features, matrices.symmetric(PATH))
+    plain = view_of(features, PATH)
+    ours, theirs = layers.GCNConv(4, 2, normalize=False), layers.GCNConv(4, 2)
+    theirs.load_state_dict(ours.state_dict())
+    torch.testing.assert_close(ours(view.features, view.adjacency), theirs(plain.features, plain.edges))
+
+
+@pytest.mark.parametrize(
+    ("scaling", "expected"),
+    [
+        ("none", [[3, 4], [0, 0], [0, 2]]),
+        ("row", [[3 / 7, 4 / 7], [0, 0], [0, 1]]),
+        ("unit", [[0.6, 0.8], [0, 0], [0, 1]]),
+        ("standard", [[np.sqrt(2), np.sqrt(1.5)], [-np.sqrt(0.5), -np.sqrt(1.5)], [-np.sqrt(0.5), 0]]),
+    ],
+)
+def test_scalings_by_hand(scaling, expected):
+    features = np.array([[3, 4], [0, 0], [0, 2]], dtype=np.float32)
+    np.testing.assert_allclose(scaled(features, scaling=scaling), expected, rtol=1e-6)
+
+
+def test_mostly_zero_features_stay_sparse_and_give_the_same_product_and_gradient():
+    features = np.zeros((30, 20), dtype=np.float32)
+    features[np.arange(30), np.arange(30) % 20] = np.arange(1, 31)
+    sparse = scaled(features, scaling="none")
+    assert sp.issparse(sparse)
+    read = InputLinear(20, 3, dropout=0.0)
+    torch.nn.init.normal_(read.bias)
+    read(features_of(sparse)).square().sum().backward()
+    weight = read.weight.detach().clone().requires_grad_()
+    (torch.from_numpy(features) @ weight + read.bias.detach()).square().sum().backward()
+    torch.testing.assert_close(read.weight.grad, weight.grad)
+
+
+def test_dropout_of_sparse_features_keeps_the_mean():
+    features = scaled(np.eye(400, dtype=np.float32), scaling="none")
+    read = InputLinear(400, 1, dropout=0.75)
+    torch.nn.init.ones_(read.weight)
+    torch.manual_seed(0)
+    kept = read(features_of(features)).detach()
+    assert set(kept.unique().tolist()) == {0.0, 4.0}  # dropped, or scaled by 1 / 0.25
+    assert 60 <= int((kept > 0).sum()) <= 140  # 100 expected, standard deviation 8.7
