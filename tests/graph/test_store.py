@@ -107,6 +107,13 @@ def test_swapped_files(folder):
         load_graph(folder)
 
 
+def test_damaged_header(folder):
+    raw = (folder / "labels.npy").read_bytes()
+    (folder / "labels.npy").write_bytes(raw.replace(b"{'descr'", b"{{descr'"))
+    with pytest.raises(FormatError, match=r"labels\.npy is not a complete .* header is damaged"):
+        load_graph(folder)
+
+
 def test_other_dtype(folder):
     np.save(folder / "features.npy", np.arange(8, dtype=np.int32).reshape(4, 2))
     with pytest.raises(FormatError, match=r"features\.npy has the dtype <i4, graph.json says <f4"):
@@ -121,6 +128,8 @@ def test_other_dtype(folder):
         ({"arrays": None}, "lacks arrays"),
         ({"arrays": {}}, "lacks indptr, indices, features, labels, train"),
         ({"classes": 3}, "lacks classes"),
+        ({"split_rule": 3}, r"lacks split_rule\.train, split_rule\.valid"),
+        ({"split_rule": {"train": 1, "valid": "some"}}, r"lacks split_rule\.valid"),
     ],
 )
 def test_broken_contents(folder, change, message):

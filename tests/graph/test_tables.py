@@ -302,6 +302,14 @@ def test_rubbish_is_named(tmp_path, put, name):
         read_tables(tmp_path / name, put("n.csv", "x\n1\n2\n"))
 
 
+def test_words_that_are_not_utf8(tmp_path, put):
+    pq.write_table(pa.table({"id": ["ann", "bob"], "x": [1, 2]}), tmp_path / "n.parquet", compression="none")
+    raw = (tmp_path / "n.parquet").read_bytes()
+    (tmp_path / "n.parquet").write_bytes(raw.replace(b"bob", b"b\xffb"))
+    with pytest.raises(FormatError, match=r"n\.parquet.*UTF8"):
+        read_tables(put("e.csv", "source,target\nann,ann\n"), tmp_path / "n.parquet")
+
+
 @pytest.mark.parametrize("shape", [(2**40, 2), (2**62, 2**62), (-1, 2)])
 def test_gigantic_shape_in_a_header(tmp_path, put, shape):
     header = f"{{'descr': '<i8', 'fortran_order': False, 'shape': {shape}, }}".encode().ljust(117) + b"\n"

@@ -48,7 +48,7 @@ class TableFile:
 
         with reading(self.path):
             if not self.is_text:
-                return parquet.read_table(self.path)
+                return valid(parquet.read_table(self.path))
             options = self._text_options(dict.fromkeys(words, "string"))
             return csv.read_csv(self.path, **options)
 
@@ -59,7 +59,7 @@ class TableFile:
         with reading(self.path):
             if not self.is_text:
                 with parquet.ParquetFile(self.path) as file:
-                    yield from file.iter_batches(batch_size=ROWS, columns=list(columns))
+                    yield from map(valid, file.iter_batches(batch_size=ROWS, columns=list(columns)))
                 return
             with csv.open_csv(self.path, **self._text_options(types, columns)) as stream:
                 yield from stream
@@ -107,6 +107,12 @@ def open_table(path: Path) -> TableFile:
     if doubled:
         raise FormatError(f"{path} has two columns '{doubled[0]}'.\nRename one of them.")
     return table
+
+
+def valid(part: Any) -> Any:
+    """Refuse Parquet content that Arrow takes on trust, such as words that are not UTF-8."""
+    part.validate(full=True)
+    return part
 
 
 def is_number(text: str) -> bool:

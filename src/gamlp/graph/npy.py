@@ -36,7 +36,10 @@ def check_header(file: IO[bytes], size: int) -> None:
     version = np.lib.format.read_magic(file)
     if version not in HEADERS:
         raise ValueError(f"format version {version} is not admitted")
-    shape, _, dtype = HEADERS[version](file)
+    try:
+        shape, _, dtype = HEADERS[version](file)
+    except Exception as error:  # the header is Python text: a damaged one fails in as many ways as Python has
+        raise ValueError("its header is damaged") from error
     if dtype.hasobject or dtype.names:
         raise ValueError("it holds pickled objects or records, not plain values")
     if any(length < 0 for length in shape):

@@ -61,7 +61,7 @@ def load_graph(folder: Path, *, verify: bool = True) -> Graph:
     arrays = {key: read_part(folder, key, stored) for key, stored in contents["arrays"].items()}
     if verify:
         for key, array in arrays.items():
-            check_content(folder / f"{key}.npy", array, contents["arrays"][key]["checksum"])
+            check_content(folder / f"{key}.npy", array, contents["arrays"][key].get("checksum"))
     graph = as_graph(arrays, contents)
     if verify:
         return graph.check()
@@ -162,11 +162,19 @@ def read_contents(folder: Path) -> dict[str, Any]:
     arrays = contents["arrays"] if "arrays" not in missing else {}
     missing += [key for key in ALWAYS if key not in arrays]
     missing += [key for key, stored in arrays.items() if not isinstance(stored, dict)]
-    missing += [] if isinstance(contents.get("split_rule"), dict) else [key for key in SETS if key not in arrays]
+    missing += split_parts_missing(contents.get("split_rule"), arrays)
     if missing:
         raise FormatError(f"{folder / CONTENTS} lacks {', '.join(missing)}.\nRestore it, or make the graph again.")
     contents["arrays"] = {key: stored for key, stored in arrays.items() if key in (*MAPPED, "labels", "names", *SETS)}
     return contents
+
+
+def split_parts_missing(rule: Any, arrays: dict[str, Any]) -> list[str]:
+    """Return what lacks for a split: the numbers of the rule, or one of the three sets."""
+    if not rule:
+        return [key for key in SETS if key not in arrays]
+    numbers = rule if isinstance(rule, dict) else {}
+    return [f"split_rule.{key}" for key in ("train", "valid") if not isinstance(numbers.get(key), int | float)]
 
 
 def read_part(folder: Path, key: str, stored: dict[str, Any]) -> Array:
@@ -185,7 +193,7 @@ def read_part(folder: Path, key: str, stored: dict[str, Any]) -> Array:
     return array
 
 
-def check_content(path: Path, array: Array, checksum: str) -> None:
+def check_content(path: Path, array: Array, checksum: str | None) -> None:
     """Compare the checksum of an array with the stored one."""
     if digest(array) != checksum:
         raise StorageError(
@@ -196,13 +204,13 @@ def check_content(path: Path, array: Array, checksum: str) -> None:
 
 def as_graph(arrays: dict[str, Array], contents: dict[str, Any]) -> Graph:
     """Put the arrays together."""
-    rule, names = contents["split_rule"], arrays.get("names")
+    rule, names = contents.get("split_rule"), arrays.get("names")
     return Graph(
         adjacency=Adjacency(arrays["indptr"], arrays["indices"], arrays.get("weights")),
         features=arrays["features"],
         labels=arrays["labels"],
-        classes=tuple(contents["classes"]),
-        split=SplitRule(**rule) if rule else Split(*(arrays[key] for key in SETS)),
+        classes=tuple(str(name) for name in contents["classes"]),
+        split=SplitRule(train=rule["train"], valid=rule["valid"]) if rule else Split(*(arrays[key] for key in SETS)),
         names=np.char.decode(names, "utf-8") if names is not None and names.dtype.kind == "S" else names,
         name=contents["name"],
     )
