@@ -7,7 +7,6 @@ Backward draws the dropout mask again from its key and computes t again from x: 
 """
 
 # Autograd functions are untyped in torch; the functions below give them types.
-# ruff: noqa: PLR0917
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, override"
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ torch's, and is not safe to enter from several threads.
 """
 
 # Compiled functions take plain positional arguments, and numba infers their types.
-# ruff: noqa: PLR0917
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
 
 from __future__ import annotations
@@ -117,32 +116,36 @@ def backward_rows(first, last, x, skip, scale, shift, slope, mean, threshold, ke
     rows, columns = x.shape
     words = np.zeros(columns // 4 + 2, np.uint32)
     bytes_ = words.view(np.uint8)
-    zero = np.float32(0)
-    below = np.empty(columns, np.float32)
+    zero, one = np.float32(0), np.float32(1)
+    before, passed = np.empty(columns, np.float32), np.empty(columns, np.float32)
+    total, moment, slopes = np.empty(columns, np.float32), np.empty(columns, np.float32), np.empty(columns, np.float32)
     for chunk in range(first, last):
-        total, moment, slopes = sums[chunk, 0], sums[chunk, 1], sums[chunk, 2]
-        sums[chunk] = 0
+        total[:] = 0
+        moment[:] = 0
+        slopes[:] = 0
         for row in range(chunk * CHUNK, min((chunk + 1) * CHUNK, rows)):
             start = row * columns
             if threshold > 0:
                 draw(words, start >> 2, low, high)
             kept = bytes_[start & 3 :]
+            # Short loops over a row that stays in cache: with more arrays in one loop, it is not vectorised.
+            for c in range(columns):
+                before[c] = x[row, c] * scale[c] + shift[c]
             if len(skip) > 0:
                 for c in range(columns):
-                    g = grad[row, c] * keep if kept[c] >= threshold else zero
-                    t = x[row, c] * scale[c] + shift[c] + skip[row, c]
-                    out[row, c] = g if t > 0 else g * slope[c]
-                    below[c] = zero if t > 0 else t * g
-            else:
-                for c in range(columns):
-                    g = grad[row, c] * keep if kept[c] >= threshold else zero
-                    t = x[row, c] * scale[c] + shift[c]
-                    out[row, c] = g if t > 0 else g * slope[c]
-                    below[c] = zero if t > 0 else t * g
-            for c in range(columns):  # a loop of its own: with more arrays in one, it is not vectorised
+                    before[c] += skip[row, c]
+            for c in range(columns):
+                passed[c] = keep if kept[c] >= threshold else zero
+            for c in range(columns):
+                passed[c] *= grad[row, c]
+                out[row, c] = passed[c] * (one if before[c] > 0 else slope[c])
+            for c in range(columns):
+                slopes[c] += passed[c] * (zero if before[c] > 0 else before[c])
+            for c in range(columns):
                 total[c] += out[row, c]
+            for c in range(columns):
                 moment[c] += out[row, c] * (x[row, c] - mean[c])
-                slopes[c] += below[c]
+        sums[chunk, 0], sums[chunk, 1], sums[chunk, 2] = total, moment, slopes
 
 
 @_compile
