@@ -10,6 +10,7 @@
     │   ├── LabelError        labels cannot be learned from
     │   ├── SplitError        train, valid and test nodes do not make a split
     │   └── SettingsError     an unknown or impossible setting, method or recipe
+    ├── Interrupted           the user stopped it (Ctrl-C)
     ├── MissingExtraError     an optional dependency is not installed
     └── StorageError          the disk is full, unwritable, or a stored file has changed
 
@@ -60,6 +61,10 @@ class SplitError(InputError):
 
 class SettingsError(InputError):
     """An unknown or impossible setting, method or recipe."""
+
+
+class Interrupted(GamlpError):  # noqa: N818  not an error
+    """The user stopped it; what is finished is kept."""
 
 
 class MissingExtraError(GamlpError):

@@ -29,11 +29,11 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with open(temporary, "wb") as file:
+        with temporary.open("wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
         sync_folder(path.parent)
     except OSError as error:
         raise StorageError(
@@ -80,7 +80,8 @@ def read_array(path: Path, *, memory_map: bool = False) -> Array:
     if not path.is_file():
         raise MissingFileError(f"{path} is not there.\nA .npy file was expected at this place.")
     try:
-        return np.load(path, mmap_mode="r" if memory_map else None, allow_pickle=False)
+        array: Array = np.load(path, mmap_mode="r" if memory_map else None, allow_pickle=False)
+        return array
     except (ValueError, OSError, EOFError, OverflowError, MemoryError) as error:
         raise FormatError(
             f"{path} is not a complete .npy array ({error}).\nIt may be cut short; copy or make it again."
@@ -97,4 +98,3 @@ def digest(*parts: Array | str | bytes) -> str:
         else:
             total.update(b"\0" + (part.encode() if isinstance(part, str) else part))
     return total.hexdigest()
-

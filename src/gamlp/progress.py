@@ -24,29 +24,31 @@ Advance = Callable[..., None]  # advance(steps=1, note="…")
 class Reporter(Protocol):
     """Shows progress: rich bars on a terminal, or nothing."""
 
-    def start(self, description: str, total: float | None) -> object: ...
+    def start(self, description: str, total: float | None) -> object:
+        """Begin a piece of work; the answer names it in the calls below."""
 
-    def advance(self, task: object, steps: float, note: str) -> None: ...
+    def advance(self, task: object, steps: float, note: str) -> None:
+        """Say that steps of it are done."""
 
-    def stop(self, task: object) -> None: ...
+    def stop(self, task: object) -> None:
+        """Say that it is over."""
 
 
-_reporter: Reporter | None = None
+_reporter: list[Reporter] = []  # one at most
 
 
 def report_to(reporter: Reporter | None) -> None:
     """Send progress to `reporter` from now on; None is silence."""
-    global _reporter
-    _reporter = reporter
+    _reporter[:] = [] if reporter is None else [reporter]
 
 
 @contextmanager
 def progress(description: str, *, total: float | None = None) -> Iterator[Advance]:
     """Report the steps of one piece of long work."""
-    reporter = _reporter
-    if reporter is None:
+    if not _reporter:
         yield lambda steps=1, note="": None
         return
+    reporter = _reporter[0]
     task = reporter.start(description, total)
 
     def advance(steps: float = 1, note: str = "") -> None:

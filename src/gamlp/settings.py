@@ -10,13 +10,22 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from gamlp.errors import SettingsError, did_you_mean
 
 Share = Annotated[float, Field(ge=0, le=1)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1)]
+
+
+def _as_list(epochs: object) -> object:
+    if isinstance(epochs, str):
+        return [part.strip() for part in epochs.split(",")]
+    return [epochs] if isinstance(epochs, int) else epochs
+
+
+Epochs = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(_as_list)]  # 100, "100, 50" or [100, 50]
 
 Combiner = Literal["last", "mean", "decay", "concat", "gate", "smoothing", "recursive", "jk"]
 Activation = Literal["leaky_relu", "sigmoid", "relu", "tanh", "identity"]
@@ -35,6 +44,8 @@ class Settings(BaseModel):
     """r in D^(r−1) A D^(−r)."""
     self_loops: bool = True
     storage: Literal["float32", "float16"] = "float32"
+    rows: Literal["all", "labelled"] = "all"
+    """Which nodes' hops are kept, and so can be predicted: all, or those of the split only."""
 
     # 3 combine
     combiner: Combiner = "jk"
@@ -63,23 +74,33 @@ class Settings(BaseModel):
     label_self_loops: bool = False
     label_layers: Count = 4
     label_folds: Count = 1
-    """Propagate the training labels in so many parts, so that no training node sees its own label come back; 1 = off."""
+    """Deal the training labels into so many parts, so that no training node sees its own come back; 1 = off."""
 
     # 5 train
-    epochs: tuple[Count, ...] = (200,)
-    """Epochs of each stage; more than one stage is reliable label utilization."""
-    batch_size: Count = 10_000
+    epochs: Epochs = (200, 200, 200)
+    """Epochs of each stage; a method without label stages runs the first only."""
+    batch_size: Annotated[int, Field(ge=2)] = 10_000
     learning_rate: Annotated[float, Field(gt=0)] = 0.001
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     evaluate_every: Count = 1
     patience: Count = 50
     """Stop a stage after so many epochs without a better validation score."""
 
-    # 4 + 5 reliable labels, from the second stage on
+    # 4 + 5 labels of earlier stages
+    pseudo_labels: Literal["distil", "train"] = "distil"
+    """What a later stage does with reliable nodes: learn their probabilities (RLU), or train on their class (SLE)."""
+    reliable_from: Literal["split", "all"] = "split"
+    """Where reliable nodes are looked for: among valid and test nodes, or among all nodes that do not train."""
     threshold: Share = 0.85
     temperature: Annotated[float, Field(gt=0, le=1)] = 1.0
     gamma: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the distillation loss."""
+    consistency: Annotated[float, Field(ge=0)] = 0.0
+    """Weight of the consistency loss against an averaged teacher (SCR); 0 = off."""
+    consistency_decay: Share = 0.99
+    consistency_threshold: Share = 0.5
+    correct_and_smooth: bool = False
+    """Correct and smooth the final probabilities over the graph, its settings chosen on validation."""
 
 
 def settings_from(values: dict[str, Any]) -> Settings:

@@ -1,0 +1,1 @@
+"""EXPLAIN: what the attention learned."""

@@ -1,0 +1,266 @@
+"""scikit-learn's face of the road: `GAMLPClassifier().fit(X, y, adjacency=A).predict(X, adjacency=A)`.
+
+Without an adjacency it is a plain multi-layer perceptron, one row independent of the other, and every row needs a
+label. With one, −1 (None or "" among words) marks the nodes whose label is not known; they are predicted, and later
+stages learn from them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gamlp.errors import FormatError, LabelError, SettingsError, ShapeError
+from gamlp.files import Array, digest, read_json, write_json
+from gamlp.graph.graph import Adjacency, Graph
+from gamlp.graph.splits import Split, SplitRule
+from gamlp.methods import method_named
+from gamlp.model import count_parameters
+from gamlp.propagate.scaling import Scaling
+from gamlp.recipes.adapt import Outline
+from gamlp.recipes.recipe import load_recipe
+from gamlp.train.checkpoint import load_tensors, save_tensors
+from gamlp.train.model_file import Model, load_model, save_model
+from gamlp.train.prepare import Workshop
+from gamlp.train.stages import train_stages
+
+
+class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Graph Attention MLP as a scikit-learn classifier.
+
+    Args:
+        method: a method on hops by name, as "gamlp-jk+rlu", "sgc" or "mlp".
+        recipe: a recipe by name or path; "default" adapts itself to the graph.
+        settings: any further settings by name, as {"label_hops": 5}.
+        hops, hidden, dropout, epochs, learning_rate, weight_decay: what is changed most often; None = the recipe's.
+        valid_fraction: the share of labelled nodes that choose the epoch, where fit is given no `valid`.
+        device: "cpu" or "cuda".
+        random_state: same number, same bits.
+
+    Attributes:
+        classes_: the labels, sorted.
+        probabilities_: (N, C), what the fitted graph's nodes are.
+        attention_: (N, K+1), each hop's weight in each node.
+        history_: loss and validation scores of each evaluation.
+    """
+
+    def __init__(
+        self,
+        method: str = "gamlp-jk",
+        *,
+        recipe: str = "default",
+        settings: dict[str, Any] | None = None,
+        hops: int | None = None,
+        hidden: int | None = None,
+        dropout: float | None = None,
+        epochs: int | tuple[int, ...] | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | None = None,
+        valid_fraction: float = 0.1,
+        device: str = "cpu",
+        random_state: Any = 0,
+    ) -> None:
+        self.method = method
+        self.recipe = recipe
+        self.settings = settings
+        self.hops = hops
+        self.hidden = hidden
+        self.dropout = dropout
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.valid_fraction = valid_fraction
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, adjacency: Any = None, valid: Any = None) -> GAMLPClassifier:
+        """Learn from the labelled nodes.
+
+        Args:
+            X: features (N, F), dense or sparse.
+            y: labels (N,), numbers or words; with an adjacency −1, None or "" where unknown.
+            adjacency: (N, N) scipy sparse, dense, or an Adjacency; made symmetric.
+            valid: ids or a mask of the labelled nodes that choose the epoch; they are not trained on.
+        """
+        X = self._features(X, reset=True)
+        labels = self._encode(y, len(X), graph=adjacency is not None)
+        seed = (
+            int(check_random_state(self.random_state).randint(2**31 - 1)) if self._drawn() else int(self.random_state)
+        )
+        links = as_adjacency(adjacency, X)
+        split = self._split(labels, valid, seed)
+        graph = Graph(links, X, labels, tuple(map(str, self.classes_)), split, name="fit").check()
+        self._train(graph, split, alone=adjacency is None, seed=seed)
+        self._fingerprint = graph.fingerprint
+        return self
+
+    def predict_proba(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
+        """Return probabilities (N, C) of the fitted graph, or of another, where `y` says which labels are known."""
+        check_is_fitted(self)
+        X = self._features(X, reset=False)
+        links = as_adjacency(adjacency, X)
+        if y is None and adjacency is not None and digest(links.fingerprint, X) == self._fingerprint:
+            return np.asarray(self.probabilities_)
+        known = None if y is None else self._known(y, len(X))
+        return self._model.probabilities(links, X, known, device=self.device)[0]
+
+    def predict(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
+        """Return the most likely label of each node."""
+        probabilities = self.predict_proba(X, adjacency, y)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def score(self, X: Any, y: Any, adjacency: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy on the nodes whose label is known."""
+        from sklearn.metrics import accuracy_score
+
+        predicted = self.predict(X, adjacency)
+        known = np.ones(len(predicted), bool) if adjacency is None else ~unknown(np.asarray(y))
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(accuracy_score(np.asarray(y)[known], predicted[known], sample_weight=weight))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted classifier into a folder, as safetensors and JSON."""
+        import torch
+
+        check_is_fitted(self)
+        folder = Path(folder)
+        save_model(self._model, folder)
+        tensors = {
+            "probabilities": torch.from_numpy(self.probabilities_),
+            "attention": torch.from_numpy(self.attention_),
+        }
+        save_tensors(folder / "fitted.safetensors", tensors, {"fingerprint": self._fingerprint})
+        facts = {
+            "parameters": self.get_params(),
+            "classes": self.classes_.tolist(),
+            "kind": self.classes_.dtype.str,
+            "features": self.n_features_in_,
+        }
+        write_json(folder / "classifier.json", facts)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> GAMLPClassifier:
+        """Read back what `save` wrote."""
+        folder = Path(folder)
+        facts = read_json(folder / "classifier.json")
+        tensors, more = load_tensors(folder / "fitted.safetensors")
+        try:
+            loaded = cls(**facts["parameters"])
+            kind = np.dtype(facts["kind"])
+            loaded.classes_ = np.array(facts["classes"], dtype=kind)
+            loaded.n_features_in_ = facts["features"]
+            loaded.probabilities_, loaded.attention_ = tensors["probabilities"].numpy(), tensors["attention"].numpy()
+            loaded._fingerprint = more["fingerprint"]
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(
+                f"{folder} does not hold a classifier ({error}).\nName a folder that save made."
+            ) from error
+        loaded._model = load_model(folder, device=loaded.device)
+        return loaded
+
+    def _train(self, graph: Graph, split: Split, *, alone: bool, seed: int) -> None:
+        method = method_named(self.method)
+        if method.kind != "network":
+            raise SettingsError(
+                f"GAMLPClassifier cannot be {self.method}.\nUse gamlp train --method, or a method on hops."
+            )
+        names = ("hops", "hidden", "dropout", "epochs", "learning_rate", "weight_decay")
+        chosen = {name: value for name in names if (value := getattr(self, name)) is not None} | (self.settings or {})
+        if alone:
+            chosen |= {"hops": 0, "combiner": "last", "hop_layers": 0, "residual": False, "labels": False}
+        settings = load_recipe(self.recipe).resolve(method, chosen, Outline.of(graph, split))
+        hops = Workshop(graph, device=self.device).hops(settings, split)
+        trained = train_stages(graph, split, hops, settings, seed=seed, device=self.device)
+        scaling = Scaling.fit(settings.feature_scaling, graph.features)
+        self._model = Model(trained.network, settings, scaling, graph.features.shape[1], graph.classes, self.method)
+        self.settings_ = settings
+        self.probabilities_, self.attention_ = trained.probabilities, trained.weights
+        self.history_ = trained.history
+        self.n_iter_ = sum(int(stage["epochs"]) for stage in trained.stages)
+        self.n_parameters_ = count_parameters(trained.network)
+
+    def _features(self, X: Any, *, reset: bool) -> Array:
+        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
+        return np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+
+    def _encode(self, y: Any, nodes: int, *, graph: bool) -> Array:
+        """Number the labels by classes_; −1 = unknown."""
+        if y is None:
+            raise LabelError("y is None: the classifier requires y to be passed.\nGive one label per node.")
+        y = plain_labels(y)
+        if len(y) != nodes:
+            raise ShapeError(f"Found {nodes:,} rows of X and {len(y):,} labels.\nGive one label per row.")
+        missing = unknown(y) if graph else np.zeros(nodes, bool)
+        known = y[~missing]
+        check_classification_targets(known)
+        self.classes_, numbers = np.unique(known.astype(str) if known.dtype == object else known, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise LabelError(
+                f"The labels have {len(self.classes_)} class.\nThe classifier needs at least two to learn from."
+            )
+        labels = np.full(nodes, -1, dtype=np.int64)
+        labels[~missing] = numbers
+        return labels
+
+    def _known(self, y: Any, nodes: int) -> Array:
+        """Number labels by the classes of training; unknown ones and other classes −1."""
+        y = plain_labels(y)
+        if len(y) != nodes:
+            raise ShapeError(
+                f"Found {nodes:,} rows of X and {len(y):,} labels.\nGive one label per row, −1 if unknown."
+            )
+        values = y.astype(self.classes_.dtype) if y.dtype == object else y
+        place = np.searchsorted(self.classes_, values).clip(max=len(self.classes_) - 1)
+        return np.where((self.classes_[place] == values) & ~unknown(y), place, -1).astype(np.int64)
+
+    def _split(self, labels: Array, valid: Any, seed: int) -> Split:
+        known = np.flatnonzero(labels >= 0)
+        rest = np.flatnonzero(labels < 0)
+        if valid is None:
+            counts = np.bincount(labels[known])
+            if not 0 < self.valid_fraction < 1 or counts.min() * self.valid_fraction < 1:  # too few to spare any
+                return Split(known, np.zeros(0, np.int64), rest)
+            drawn = SplitRule(1 - self.valid_fraction, self.valid_fraction).draw(labels, seed)
+            return Split(np.setdiff1d(known, drawn.valid), drawn.valid, rest)
+        valid = np.asarray(valid)
+        ids = np.flatnonzero(valid) if valid.dtype == bool else np.sort(valid.astype(np.int64))
+        return Split(np.setdiff1d(known, ids), ids, rest)
+
+    def _drawn(self) -> bool:
+        return not isinstance(self.random_state, int | np.integer)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def plain_labels(y: Any) -> Array:
+    """Return labels as a flat array, a column vector with scikit-learn's warning."""
+    from sklearn.utils.validation import column_or_1d
+
+    return np.asarray(column_or_1d(y, warn=True))
+
+
+def unknown(y: Array) -> Array:
+    """Say which labels are not known: −1, or None and "" among words."""
+    if y.dtype.kind in "OUS":
+        return np.array([str(value) in {"None", "nan", "", "-1"} for value in y], dtype=bool)
+    return np.asarray((y == -1) | np.isnan(y))
+
+
+def as_adjacency(adjacency: Any, X: Array) -> Adjacency:
+    """Take any adjacency that fits the rows of X; None is no edge at all."""
+    if adjacency is None:
+        return Adjacency(np.zeros(len(X) + 1, np.int64), np.zeros(0, np.int32))
+    if isinstance(adjacency, Adjacency):
+        return adjacency
+    from gamlp.graph.convert import from_scipy
+
+    return from_scipy(adjacency, X).adjacency

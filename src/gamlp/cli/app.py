@@ -1,0 +1,64 @@
+"""All commands under one name, and what becomes of an error: one message, a non-zero exit, no traceback."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from gamlp.cli import compare, data, predict, train
+from gamlp.cli.common import console
+from gamlp.errors import GamlpError, InputError, Interrupted, MissingExtraError
+
+app = typer.Typer(
+    name="gamlp",
+    help="Classify the nodes of a graph, of any size.",
+    epilog="Begin with: gamlp train debian",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for module in (train, predict, data, compare):
+    module.register(app)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        import gamlp
+
+        typer.echo(f"gamlp {gamlp.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and leave with its code: 0 done, 2 input refused, 3 storage, 130 interrupted."""
+    try:
+        app(arguments)
+        code = 0
+    except Interrupted as error:
+        console.print(f"[yellow]Interrupted.[/] {error}", soft_wrap=True)
+        code = 130
+    except GamlpError as error:
+        console.print(f"[bold red]{type(error).__name__}:[/]", end=" ")
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
+        code = 2 if isinstance(error, InputError | MissingExtraError) else 3
+    except BrokenPipeError:  # the reader, `head` say, has gone: nothing more to say
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    except MemoryError as error:
+        console.print(f"[bold red]Out of memory:[/] {error or 'an array did not fit'}.", soft_wrap=True)
+        console.print("Use --set storage=float16, fewer hops, or a machine with more memory.")
+        code = 3
+    sys.exit(code)

@@ -1,0 +1,87 @@
+"""gamlp predict: what a run says of its own graph, or of another one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from gamlp.cli import common
+from gamlp.cli.common import Column, Device, Directed, Features, Json, Root, What
+from gamlp.cli.train import record_of
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: gamlp predict runs/RUN new-edges.parquet new-nodes.parquet --out predictions.csv")(
+        predict
+    )
+
+
+def predict(
+    run: Annotated[Path, typer.Argument(help="A run directory made by gamlp train.")],
+    what: What = None,
+    *,
+    out: Annotated[Path, typer.Option("--out", help="Where to write, .parquet or .csv.")] = Path("predictions.parquet"),
+    seed: Annotated[
+        int | None, typer.Option("--seed", help="Which seed's model; by default the best on validation.")
+    ] = None,
+    root: Root = Path("data"),
+    column: Column = None,
+    features: Features = None,
+    directed: Directed = False,
+    device: Device = "cpu",
+    json: Json = False,
+) -> None:
+    """Write the class of every node: of the run's own graph, or of another graph with the same features."""
+    from gamlp.errors import MissingFileError
+    from gamlp.train.predictions import predictions_table, stored, write_table
+
+    record = record_of(run)
+    if "result" not in record:
+        raise MissingFileError(f"{run} is not finished.\nFinish it with: gamlp train --resume {run}")
+    chosen = record["result"]["best_seed"] if seed is None else seed
+    folder = run / f"seed-{chosen}"
+    if not folder.is_dir():
+        raise MissingFileError(f"{run} has no seed {chosen}.\nIt has: {', '.join(map(str, record['seeds']))}.")
+    with common.shown_progress():
+        if what:
+            graph = common.read_source(common.graph_source(what, root, column, features, directed))
+            graph, probabilities = on_another_graph(folder, graph, device)
+            rows = np.arange(graph.nodes)
+        else:
+            graph = common.read_source(record["graph"])
+            rows, probabilities = stored(folder)
+        write_table(predictions_table(graph, rows, probabilities, seed=None if what else chosen), out)
+    result: dict[str, Any] = {
+        "run": str(run), "seed": chosen, "dataset": graph.name, "nodes": len(rows), "out": str(out),
+        "mean_confidence": float(probabilities.max(axis=1).mean()),
+    }  # fmt: skip
+    known = graph.labels[rows] >= 0
+    if what and known.any():
+        result["accuracy"] = float((probabilities.argmax(axis=1)[known] == graph.labels[rows][known]).mean())
+    if json:
+        common.print_json(result)
+    else:
+        typer.echo(f"{len(rows):,} predictions of seed {chosen} are in {out}.")
+
+
+def on_another_graph(folder: Path, graph: Any, device: str) -> tuple[Any, Any]:
+    """Return the graph with the model's class numbers, and the model's probabilities for its nodes."""
+    from dataclasses import replace
+
+    from gamlp.errors import SettingsError
+    from gamlp.train.model_file import load_model
+
+    if not (folder / "model.json").exists():
+        raise SettingsError(
+            "This method cannot predict for another graph.\nOnly the methods on hops (gamlp-…, sgc, …) can."
+        )
+    model = load_model(folder, device=device)
+    number = {name: index for index, name in enumerate(model.classes)}
+    translation = np.array([number.get(name, -1) for name in graph.classes] + [-1], dtype=np.int64)
+    known = translation[graph.labels]
+    probabilities, _ = model.probabilities(graph.adjacency, graph.features, known, device=device)
+    return replace(graph, labels=known, classes=model.classes), probabilities

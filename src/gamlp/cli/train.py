@@ -1,0 +1,132 @@
+"""gamlp train: from a graph to a run directory."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from gamlp.cli import common
+from gamlp.cli.common import Cache, Column, Device, Directed, Features, Json, Root, Seed, Set, What
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Examples: gamlp train debian · gamlp train edges.parquet nodes.parquet --column label=topic")(
+        train
+    )
+
+
+def train(
+    what: What = None,
+    *,
+    method: Annotated[
+        str | None, typer.Option(help="A method's name, as gamlp-jk+rlu; by default the recipe's.")
+    ] = None,
+    recipe: common.Recipe = None,
+    set_: Set = None,
+    seeds: Annotated[
+        int, typer.Option(help="How many seeds; a graph without a fixed split draws one for each.", min=1)
+    ] = 3,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option("--out", help="The run directory; by default a new one in runs/.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="Take up a run that was interrupted.")] = None,
+    root: Root = Path("data"),
+    column: Column = None,
+    features: Features = None,
+    directed: Directed = False,
+    device: Device = "cpu",
+    cache: Cache = None,
+    json: Json = False,
+) -> None:
+    """Train a method on a graph and keep everything in a run directory."""
+    from gamlp.train.run import Order, order_of, train_run
+
+    if resume is not None:
+        order = order_of(record_of(resume))
+        folder = resume
+    else:
+        source = common.graph_source(what, root, column, features, directed)
+        recipe = recipe or default_recipe(source["what"])
+        order = Order(
+            method=method or method_of(recipe),
+            recipe=recipe,
+            overrides=common.overrides(set_),
+            seeds=list(range(seed, seed + seeds)),
+            device=device,
+            source=source,
+        )
+        folder = Path()
+    with common.shown_progress():
+        graph = common.read_source(dict(order.source or {}))
+        order.task(graph)  # refuses impossible settings before anything is written
+        if resume is None:
+            folder = out or new_folder(f"{graph.name}-{order.method}")
+    with common.shown_progress(f"What is finished is kept; go on with: gamlp train --resume {folder}"):
+        result = train_run(graph, order, folder=folder, cache=cache)
+    if json:
+        common.print_json(result)
+    else:
+        show(result)
+
+
+def default_recipe(what: list[str]) -> str:
+    """Return the recipe of a known data set, else the one that adapts itself."""
+    from gamlp.recipes import recipe_names
+
+    return what[0] if len(what) == 1 and what[0] in recipe_names() else "default"
+
+
+def method_of(recipe: str) -> str:
+    """Return the method a recipe was made for."""
+    from gamlp.recipes import load_recipe
+
+    return load_recipe(recipe).method
+
+
+def record_of(run: Path) -> dict[str, Any]:
+    """Read run.json of a run directory."""
+    from gamlp.errors import MissingFileError
+    from gamlp.files import read_json
+
+    if not (run / "run.json").exists():
+        raise MissingFileError(
+            f"{run} is not a run directory: it has no run.json.\nName a folder that gamlp train made."
+        )
+    return dict(read_json(run / "run.json"))
+
+
+def new_folder(name: str) -> Path:
+    """Return a run directory that is not there yet."""
+    stem = Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder, count = stem, 1
+    while folder.exists():
+        count += 1
+        folder = stem.with_name(f"{stem.name}-{count}")
+    return folder
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the final table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{result['method']} on {result['dataset']}", title_justify="left")
+    table.add_column("")
+    table.add_column("valid", justify="right")
+    table.add_column("test", justify="right")
+    for name, words in (("accuracy", "accuracy, %"), ("macro_f1", "macro-F1, %")):
+        cells = [common.percent(result[f"{part}_{name}"], result[f"{part}_{name}_std"]) for part in ("valid", "test")]
+        table.add_row(words, *cells)
+    losses = [result[f"{part}_log_loss"] for part in ("valid", "test")]
+    table.add_row("log loss", *("–" if loss is None else f"{loss:.3f}" for loss in losses))
+    out = Console()
+    out.print(table)
+    count = len(result["seeds"])
+    spread = f"Mean ± std over {count} seeds" if count > 1 else "1 seed"
+    out.print(
+        f"{spread}, {result['seconds_per_seed']:.1f} s each, {result['parameters']:,} parameters.", highlight=False
+    )
+    out.print(f"Everything is in {result['run']}, predictions in predictions.parquet.", highlight=False, soft_wrap=True)

@@ -1,0 +1,112 @@
+"""Settings as data: a recipe says where its values come from and what was published with them.
+
+    settings of a run  =  defaults ← adapted to the graph ← [settings] ← the method ← [methods.NAME] ← --set
+
+each later one winning over the earlier. A recipe is a TOML file, in the package or of the user's own.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from gamlp.errors import FormatError, MissingFileError, SettingsError, did_you_mean
+from gamlp.methods import Method, method_named
+from gamlp.recipes.adapt import Outline, adapted
+from gamlp.settings import Settings, settings_from
+
+KEYS = {"title", "source", "method", "adapt", "sizes", "published", "settings", "methods"}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """One file of settings."""
+
+    name: str
+    title: str
+    source: str
+    method: str  # what `gamlp train` runs when no method is named
+    adapt: bool = False  # whether settings not given here are fitted to the graph's sizes
+    sizes: Mapping[str, int] = field(default_factory=dict)  # features, classes, subsets: gives the parameter count
+    published: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # method → test accuracy in %, std
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def resolve(
+        self, method: Method, overrides: Mapping[str, Any] | None = None, outline: Outline | None = None
+    ) -> Settings:
+        """Return the settings of one run of a method on hops."""
+        values: dict[str, Any] = {}
+        if self.adapt and outline is not None:
+            values |= adapted(outline)
+        values |= self.settings
+        values |= method.fixed
+        values |= self.own(method)
+        values |= overrides or {}
+        settings = settings_from(values)
+        return settings if method.staged else settings.model_copy(update={"epochs": settings.epochs[:1]})
+
+    def own(self, method: Method) -> dict[str, Any]:
+        """Return what the recipe says of this method alone: first of its base, then of its whole name."""
+        return {**self.methods.get(method.base, {}), **self.methods.get(method.name, {})}
+
+
+def recipe_names() -> list[str]:
+    """Return the names of the recipes in the package."""
+    folder = resources.files("gamlp.recipes")
+    return sorted(Path(file.name).stem for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def load_recipe(name: str | Path) -> Recipe:
+    """Load a recipe of the package by name, or a file of the user's own by path."""
+    path = Path(name)
+    if str(name) in recipe_names():
+        text = (resources.files("gamlp.recipes") / f"{name}.toml").read_text(encoding="utf-8")
+    elif path.suffix == ".toml":
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise MissingFileError(f"The recipe {path} cannot be read ({error}).\nIs the path right?") from error
+    else:
+        raise SettingsError(f"There is no recipe '{name}'.\n{did_you_mean(str(name), recipe_names())}")
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"The recipe {name} is not valid TOML: {error}.\nCorrect that line.") from error
+    return recipe_from(path.stem if path.suffix == ".toml" else str(name), content)
+
+
+def recipe_from(name: str, content: dict[str, Any]) -> Recipe:
+    """Check the content of a recipe file: every key is known, every setting possible."""
+    for key in content:
+        if key not in KEYS:
+            raise SettingsError(f"Recipe {name}: there is no key '{key}'.\n{did_you_mean(key, KEYS)}")
+    recipe = Recipe(
+        name=name,
+        title=content.get("title", name),
+        source=content.get("source", ""),
+        method=content.get("method", "gamlp-jk"),
+        adapt=content.get("adapt", False),
+        sizes=content.get("sizes", {}),
+        published={method: (values[0], values[1]) for method, values in content.get("published", {}).items()},
+        settings=content.get("settings", {}),
+        methods=content.get("methods", {}),
+    )
+    recipe.resolve(method_named(recipe.method))
+    for other in recipe.methods:
+        check_method(recipe, method_named(other))
+    return recipe
+
+
+def check_method(recipe: Recipe, method: Method) -> None:
+    """Refuse settings of a method that it does not have."""
+    if method.kind == "message-passing":
+        from gamlp.message_passing.settings import options_for
+
+        options_for(method.base, recipe.own(method))
+    else:
+        recipe.resolve(method)

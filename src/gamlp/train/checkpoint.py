@@ -1,0 +1,83 @@
+"""What a stage needs to go on after a kill, in one file that is replaced whole.
+
+A safetensors file: the tensors of network, optimizer, best weights and teacher, and everything else as JSON in its
+header. Batches and dropout are functions of (seed, stage, epoch, step), so no random state needs keeping.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from gamlp.errors import FormatError
+from gamlp.files import replacing
+
+
+class Checkpoint:
+    """The file of one stage under way; without a path nothing is kept."""
+
+    def __init__(self, path: Path | None, *, every_seconds: float = 20.0) -> None:
+        self.path = path
+        self.every_seconds = every_seconds
+        self._last = time.monotonic()
+
+    def due(self) -> bool:
+        """Tell whether the last save is long enough ago."""
+        return self.path is not None and time.monotonic() - self._last >= self.every_seconds
+
+    def save(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+        """Replace the file."""
+        if self.path is not None:
+            save_tensors(self.path, tensors, facts)
+            self._last = time.monotonic()
+
+    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """Return what was saved, or None where nothing was."""
+        if self.path is None or not self.path.exists():
+            return None
+        return load_tensors(self.path)
+
+    def remove(self) -> None:
+        """Forget the stage: it is finished."""
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+
+def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write tensors and JSON facts as one safetensors file, whole or not at all."""
+    from safetensors.torch import save
+
+    # clones: safetensors refuses tensors that share memory
+    content = save(
+        {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}, {"facts": json.dumps(facts)}
+    )
+    with replacing(path) as file:
+        file.write(content)
+
+
+def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what save_tensors wrote; anything else is refused with its name."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {})["facts"])
+            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118  not a dict
+    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+        raise FormatError(
+            f"{path} is not a complete checkpoint or model ({error}).\nRestore it, or train again."
+        ) from error
+
+
+def prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Put several sets of tensors into one file: name → prefix.name."""
+    return {f"{prefix}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Take one set out again."""
+    return {name.removeprefix(f"{prefix}."): value for name, value in tensors.items() if name.startswith(f"{prefix}.")}

@@ -1,0 +1,131 @@
+"""A trained network as two files, model.safetensors and model.json, and what it says of any graph.
+
+Nothing is unpickled: the JSON holds the settings and sizes from which the network is built, the safetensors file its
+weights and the feature scaling.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from gamlp.errors import FormatError, ShapeError
+from gamlp.files import Array, read_json, write_json
+from gamlp.graph.graph import Adjacency
+from gamlp.labels import initial_labels, label_hops, reliable_set, soften
+from gamlp.model import Network, build_network
+from gamlp.propagate import Normalization, propagate
+from gamlp.propagate.scaling import Scaling
+from gamlp.settings import Settings, settings_from
+from gamlp.train.checkpoint import load_tensors, save_tensors
+from gamlp.train.inputs import Inputs, predict
+
+
+@dataclass(frozen=True)
+class Model:
+    """A network with everything that must be done to a graph before it."""
+
+    network: Network
+    settings: Settings
+    scaling: Scaling
+    features: int
+    classes: tuple[str, ...]
+    method: str = "gamlp-jk"
+
+    def probabilities(
+        self, adjacency: Adjacency, features: Array, known: Array | None = None, *, device: str = "cpu"
+    ) -> tuple[Array, Array]:
+        """Return probabilities (N, C) and attention weights (N, K+1) for the nodes of any graph.
+
+        `known` (N,) holds class numbers, −1 where unknown: what the graph itself tells of labels. A network of a later
+        stage first predicts from these alone, then again with its reliable predictions added.
+        """
+        if features.shape[1] != self.features:
+            raise ShapeError(
+                f"The graph has {features.shape[1]:,} features a node, the model was trained with {self.features:,}.\n"
+                "Give the same columns in the same order."
+            )
+        settings = self.settings
+        hops = propagate(
+            adjacency,
+            self.scaling(features),
+            hops=settings.hops,
+            normalization=Normalization(settings.normalization, settings.self_loops),
+            stationary=settings.combiner == "smoothing",
+            storage=settings.storage,
+            device=device,
+        )
+        known = np.full(adjacency.nodes, -1, dtype=np.int64) if known is None else known
+        seen, unseen = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
+        reliable, teacher = np.zeros(0, np.int64), np.zeros((0, len(self.classes)), np.float32)
+        for last in [True] if len(settings.epochs) == 1 or not settings.labels else [False, True]:
+            initial = initial_labels(
+                adjacency.nodes,
+                len(self.classes),
+                seen,
+                known[seen],
+                reliable_ids=reliable,
+                reliable_probabilities=teacher,
+            )
+            inputs = Inputs(hops, self._label_hops(adjacency, initial, seen, device), adjacency.nodes, device)
+            logits, weights = predict(self.network, inputs, np.arange(adjacency.nodes))
+            if not last:
+                soft = soften(logits[unseen], settings.temperature)
+                reliable = reliable_set(soft, unseen, settings.threshold)
+                teacher = soft[np.searchsorted(unseen, reliable)]
+        return soften(logits, 1.0), weights
+
+    def _label_hops(self, adjacency: Adjacency, initial: Array, seen: Array, device: str) -> Array | None:
+        if not self.settings.labels:
+            return None
+        normalization = Normalization(self.settings.label_normalization, self.settings.label_self_loops)
+        return label_hops(
+            adjacency,
+            initial,
+            hops=self.settings.label_hops,
+            normalization=normalization,
+            train_ids=seen,
+            device=device,
+        )
+
+
+def save_model(model: Model, folder: Path) -> None:
+    """Write both files into `folder`; model.json comes last."""
+    tensors = {f"network.{name}": tensor for name, tensor in model.network.state_dict().items()}
+    if model.scaling.mean is not None and model.scaling.scale is not None:
+        tensors["scaling.mean"] = torch.from_numpy(model.scaling.mean)
+        tensors["scaling.scale"] = torch.from_numpy(model.scaling.scale)
+    save_tensors(folder / "model.safetensors", tensors, {})
+    content = {
+        "format": 1,
+        "method": model.method,
+        "features": model.features,
+        "classes": list(model.classes),
+        "settings": model.settings.model_dump(),
+    }
+    write_json(folder / "model.json", content)
+
+
+def load_model(folder: Path, *, device: str = "cpu") -> Model:
+    """Read both files back; a file that does not fit the other is refused."""
+    content = read_json(folder / "model.json")
+    tensors, _ = load_tensors(folder / "model.safetensors")
+    try:
+        settings = settings_from(content["settings"])
+        network = build_network(settings, features=content["features"], classes=len(content["classes"]), seed=0)
+        weights = {name.removeprefix("network."): value for name, value in tensors.items() if "network." in name}
+        network.load_state_dict(weights)
+        scaling = Scaling(
+            settings.feature_scaling,
+            *(tensors[name].numpy() if name in tensors else None for name in ("scaling.mean", "scaling.scale")),
+        )
+        return Model(
+            network.to(device), settings, scaling, content["features"], tuple(content["classes"]), content["method"]
+        )
+    except (KeyError, TypeError, RuntimeError) as error:
+        raise FormatError(
+            f"{folder}: model.json and model.safetensors do not belong together ({error}).\nTake both from one run."
+        ) from error

@@ -1,0 +1,204 @@
+"""One stage of training: a fresh network, Adam, early stopping on validation, the best weights kept.
+
+    L = L_CE + γ·L_KD                                                     (paper, section 3.3)
+
+over the training nodes V_l and, from the second stage on, the reliable nodes V_r. As in the published runs both
+losses are means over their rows of a batch, each weighted by its share of the batch, where the paper writes sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from gamlp.files import Array
+from gamlp.labels import AveragedTeacher, consistency_loss, distillation_loss, ramp_up, soften
+from gamlp.model import Network
+from gamlp.progress import progress
+from gamlp.settings import Settings
+from gamlp.train.batches import batches, seed_of, steps_per_epoch
+from gamlp.train.checkpoint import Checkpoint, prefixed, without_prefix
+from gamlp.train.inputs import Inputs, predict
+from gamlp.train.metrics import accuracy, log_loss
+
+NO_IDS = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What one stage learns from. Ids are sorted; labels of other nodes are not in here, so they cannot leak."""
+
+    train: Array
+    train_labels: Array
+    valid: Array
+    valid_labels: Array
+    reliable: Array = field(default_factory=lambda: NO_IDS)
+    teacher: Array = field(default_factory=lambda: np.zeros((0, 0), np.float32))  # (len(reliable), C) probabilities
+    unlabelled: Array = field(default_factory=lambda: NO_IDS)  # where predictions should be consistent (SCR)
+
+
+@dataclass
+class Course:
+    """How far a stage has come: everything that a checkpoint must hold beside the optimizer."""
+
+    epoch: int = 0  # the next one
+    best_epoch: int = -1
+    best_score: tuple[float, float] = (-1.0, float("-inf"))  # validation accuracy, then −log loss
+    best: dict[str, Tensor] = field(default_factory=dict)
+    history: list[dict[str, float]] = field(default_factory=list)
+
+
+def train_stage(
+    network: Network,
+    inputs: Inputs,
+    lesson: Lesson,
+    settings: Settings,
+    *,
+    seed: int,
+    stage: int,
+    checkpoint: Checkpoint,
+) -> Course:
+    """Train `network` in place and leave it with the weights of its best validation score."""
+    adam = torch.optim.Adam(
+        network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+    )
+    averaged = AveragedTeacher(network, settings.consistency_decay) if settings.consistency else None
+    course = restored(checkpoint, network, adam, averaged)
+    epochs = settings.epochs[stage]
+    with progress(f"stage {stage + 1}", total=epochs) as advance:
+        advance(course.epoch)
+        while course.epoch < epochs and (course.best_epoch < 0 or course.epoch - course.best_epoch < settings.patience):
+            loss = run_epoch(network, adam, averaged, inputs, lesson, settings, key=[seed, stage, course.epoch])
+            course.epoch += 1
+            if course.epoch % settings.evaluate_every == 0 or course.epoch == epochs:
+                evaluate(network, inputs, lesson, course, loss)
+            if checkpoint.due():
+                checkpoint.save(*saved(course, network, adam, averaged))
+            advance(1, note=f"valid {100 * course.best_score[0]:.2f} %")
+    network.load_state_dict(course.best)
+    return course
+
+
+def run_epoch(
+    network: Network,
+    adam: torch.optim.Adam,
+    averaged: AveragedTeacher | None,
+    inputs: Inputs,
+    lesson: Lesson,
+    settings: Settings,
+    *,
+    key: list[int],
+) -> float:
+    """Take every training and reliable node once; return the mean loss."""
+    sets = [lesson.train, lesson.reliable, lesson.unlabelled if averaged else NO_IDS]
+    steps = steps_per_epoch([len(ids) for ids in sets], settings.batch_size)
+    network.train()
+    total = 0.0
+    for step, parts in enumerate(batches(sets, settings.batch_size, key=key)):
+        network.set_step(seed_of(*key[:2]), key[2] * steps + step)
+        adam.zero_grad()
+        batch = inputs.gather(np.concatenate(parts), keep=steps == 1)
+        logits = network(*batch).logits
+        loss = stage_loss(logits, parts, lesson, settings)
+        if averaged is not None and len(parts[2]):
+            loss = loss + agreement(averaged, batch, logits, len(parts[0]) + len(parts[1]), settings, key=key)
+        loss.backward()  # type: ignore[no-untyped-call]
+        adam.step()
+        if averaged is not None:
+            averaged.update()
+        total += float(loss.detach())
+    return total / steps
+
+
+def stage_loss(logits: Tensor, parts: list[Array], lesson: Lesson, settings: Settings) -> Tensor:
+    """Return L_CE + γ·L_KD of one batch, whose rows are the training part, then the reliable part."""
+    train, reliable = parts[0], parts[1]
+    rows = len(train) + len(reliable)
+    labels = torch.from_numpy(lesson.train_labels[np.searchsorted(lesson.train, train)]).to(logits.device)
+    loss = (
+        functional.cross_entropy(logits[: len(train)], labels) * (len(train) / rows) if len(train) else logits.sum() * 0
+    )
+    if len(reliable):
+        teacher = torch.from_numpy(lesson.teacher[np.searchsorted(lesson.reliable, reliable)]).to(logits.device)
+        loss = loss + settings.gamma * (len(reliable) / rows) * distillation_loss(logits[len(train) : rows], teacher)
+    return loss
+
+
+def agreement(
+    averaged: AveragedTeacher,
+    batch: tuple[Tensor, Tensor | None, Tensor | None],
+    logits: Tensor,
+    start: int,
+    settings: Settings,
+    *,
+    key: list[int],
+) -> Tensor:
+    """Return the weighted consistency loss of the rows from `start` on; it grows over the first quarter of a stage."""
+    target = averaged(*(None if part is None else part[start:] for part in batch)).logits.softmax(dim=1)
+    weight = settings.consistency * ramp_up(key[2], settings.epochs[key[1]] // 4)
+    return weight * consistency_loss(logits[start:], target, threshold=settings.consistency_threshold)
+
+
+def evaluate(network: Network, inputs: Inputs, lesson: Lesson, course: Course, loss: float) -> None:
+    """Score the validation nodes and keep the weights if they are the best so far; without any, keep the last."""
+    entry = {"epoch": float(course.epoch), "loss": loss}
+    if len(lesson.valid):
+        logits, _ = predict(network, inputs, lesson.valid, keep=True)
+        probabilities = soften(logits, 1.0)
+        entry["valid_accuracy"] = accuracy(probabilities, lesson.valid_labels)
+        entry["valid_log_loss"] = log_loss(probabilities, lesson.valid_labels)
+        score = (entry["valid_accuracy"], -entry["valid_log_loss"])
+    else:
+        score = (-1.0, float(-course.epoch))
+    course.history.append(entry)
+    if score > course.best_score or not len(lesson.valid):
+        course.best_score, course.best_epoch = score, course.epoch
+        course.best = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+
+
+def saved(
+    course: Course, network: Network, adam: torch.optim.Adam, averaged: AveragedTeacher | None
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Return the tensors and facts of a checkpoint."""
+    slots = {
+        f"{index}.{name}": value for index, slot in adam.state_dict()["state"].items() for name, value in slot.items()
+    }
+    tensors = prefixed("network", network.state_dict()) | prefixed("adam", slots) | prefixed("best", course.best)
+    if averaged is not None:
+        tensors |= prefixed("teacher", averaged.state_dict())
+    facts = {
+        "epoch": course.epoch,
+        "best_epoch": course.best_epoch,
+        "best_score": course.best_score,
+        "history": course.history,
+    }
+    return tensors, facts
+
+
+def restored(
+    checkpoint: Checkpoint, network: Network, adam: torch.optim.Adam, averaged: AveragedTeacher | None
+) -> Course:
+    """Bring network and optimizer to where a checkpoint left them, or start anew."""
+    if (kept := checkpoint.load()) is None:
+        return Course()
+    tensors, facts = kept
+    network.load_state_dict(without_prefix("network", tensors))
+    slots: dict[int, dict[str, Tensor]] = {}
+    for name, value in without_prefix("adam", tensors).items():
+        index, slot = name.split(".", 1)
+        slots.setdefault(int(index), {})[slot] = value
+    adam.load_state_dict({"state": slots, "param_groups": adam.state_dict()["param_groups"]})
+    if averaged is not None:
+        averaged.load_state_dict(without_prefix("teacher", tensors))
+    return Course(
+        epoch=facts["epoch"],
+        best_epoch=facts["best_epoch"],
+        best_score=(facts["best_score"][0], facts["best_score"][1]),
+        best=without_prefix("best", tensors),
+        history=facts["history"],
+    )

@@ -1,0 +1,43 @@
+"""Graphs that tests share: small, generated, with planted classes."""
+
+import numpy as np
+import pytest
+
+from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.graph import Graph
+from gamlp.graph.splits import Split
+
+
+def planted_graph(nodes=240, classes=3, features=12, degree=6, noise=2.0, seed=0, labelled=8) -> Graph:
+    """Edges mostly within a class, features that tell the class only faintly, `labelled` training nodes a class."""
+    random = np.random.default_rng(seed)
+    labels = np.arange(nodes) % classes
+    source = np.repeat(np.arange(nodes), degree)
+    same = random.random(len(source)) < 0.8
+    target = random.integers(0, nodes, len(source))
+    target[same] = target[same] // classes * classes + labels[source[same]]
+    target = np.minimum(target, nodes - 1)
+    centres = random.normal(size=(classes, features))
+    values = (centres[labels] + noise * random.normal(size=(nodes, features))).astype(np.float32)
+    order = random.permutation(nodes)
+    train = np.concatenate([order[labels[order] == label][:labelled] for label in range(classes)])
+    rest = np.setdiff1d(order, train)
+    rest = random.permutation(rest)
+    return Graph(
+        adjacency=adjacency_from_edges(source, target, nodes=nodes),
+        features=values,
+        labels=labels.astype(np.int64),
+        classes=tuple("abcdefgh"[:classes]),
+        split=Split(np.sort(train), np.sort(rest[:45]), np.sort(rest[45:])),
+        name="planted",
+    ).check()
+
+
+@pytest.fixture
+def planted() -> Graph:
+    return planted_graph()
+
+
+@pytest.fixture
+def make_planted():
+    return planted_graph

@@ -1,0 +1,41 @@
+"""The loss of a batch against the paper's equations in float64, and what a stage keeps."""
+
+import numpy as np
+import pytest
+import torch
+
+from gamlp.settings import Settings
+from gamlp.train.stage import Lesson, stage_loss
+
+
+def test_the_loss_is_cross_entropy_and_weighted_divergence():
+    random = np.random.default_rng(0)
+    logits = random.normal(size=(5, 3))
+    teacher = random.dirichlet(np.ones(3), size=4)
+    lesson = Lesson(
+        train=np.array([2, 5, 9]),
+        train_labels=np.array([0, 2, 1]),
+        valid=np.array([1]),
+        valid_labels=np.array([0]),
+        reliable=np.array([3, 4, 7, 8]),
+        teacher=teacher,
+    )
+    parts = [np.array([9, 2, 5]), np.array([8, 3])]
+    student = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    cross_entropy = -np.mean([np.log(student[0, 1]), np.log(student[1, 0]), np.log(student[2, 2])])
+    divergences = []
+    for row, place in ((3, 3), (4, 0)):
+        confidence = teacher[place].max()
+        divergences.append(
+            confidence * sum(teacher[place, j] * np.log(teacher[place, j] / student[row, j]) for j in range(3))
+        )
+    expected = 3 / 5 * cross_entropy + 0.7 * 2 / 5 * np.mean(divergences)
+    found = stage_loss(torch.from_numpy(logits), parts, lesson, Settings(gamma=0.7))
+    assert float(found) == pytest.approx(expected, rel=1e-12)
+
+
+def test_without_reliable_nodes_it_is_the_mean_cross_entropy():
+    lesson = Lesson(np.array([0, 1]), np.array([1, 0]), np.array([2]), np.array([0]))
+    logits = torch.tensor([[0.0, 0.0], [0.0, np.log(3.0)]])
+    found = stage_loss(logits, [np.array([0, 1]), np.zeros(0, np.int64)], lesson, Settings())
+    assert float(found) == pytest.approx((np.log(2) + np.log(4)) / 2)

@@ -1,0 +1,123 @@
+"""Honesty and repeatability of the whole training: no leak, same seed same bits, killed and resumed to the same bits."""
+
+import numpy as np
+import pytest
+
+from gamlp.graph.splits import Split
+from gamlp.propagate import Normalization, propagate
+from gamlp.settings import Settings
+from gamlp.train import stage as stage_module
+from gamlp.train.stages import train_stages
+
+SMALL = Settings(
+    hops=2, hidden=16, head_layers=2, jk_layers=2, label_layers=2, hop_layers=1, epochs=(12, 8), batch_size=20,
+    threshold=0.5, learning_rate=0.01,
+)  # fmt: skip
+
+
+def run(graph, settings=SMALL, seed=0, folder=None, split=None):
+    hops = propagate(
+        graph.adjacency,
+        graph.features,
+        hops=settings.hops,
+        normalization=Normalization(),
+        stationary=settings.combiner == "smoothing",
+    )
+    return train_stages(graph, split or graph.split, hops, settings, seed=seed, folder=folder)
+
+
+def shuffled(graph, ids, seed=1):
+    labels = graph.labels.copy()
+    labels[ids] = np.random.default_rng(seed).permutation(labels[ids])
+    return graph.with_labels(labels)
+
+
+@pytest.mark.parametrize("combiner", ["smoothing", "recursive", "jk", "gate", "concat"])
+def test_it_learns(planted, combiner):
+    trained = run(planted, SMALL.model_copy(update={"combiner": combiner, "epochs": (40,)}))
+    test = planted.split.test
+    assert (trained.logits[test].argmax(axis=1) == planted.labels[test]).mean() > 0.7  # chance is 1/3
+    np.testing.assert_allclose(trained.weights.sum(axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"consistency": 1.0},
+        {"pseudo_labels": "train"},
+        {"reliable_from": "all"},
+        {"label_folds": 3},
+        {"threshold": 0},
+    ],
+)
+def test_hidden_labels_do_not_leak(planted, change):
+    settings = SMALL.model_copy(update=change)
+    honest, other = run(planted, settings), run(shuffled(planted, planted.split.test), settings)
+    np.testing.assert_array_equal(honest.logits, other.logits)
+    assert honest.history == other.history
+
+
+def test_validation_labels_only_choose_the_epoch(planted):
+    settings = SMALL.model_copy(update={"epochs": (12,), "patience": 100})
+    honest, other = run(planted, settings), run(shuffled(planted, planted.split.valid), settings)
+    assert [entry["loss"] for entry in honest.history] == [entry["loss"] for entry in other.history]
+    assert honest.stages[0]["best_epoch"] != other.stages[0]["best_epoch"]  # the labels did change something
+
+
+def test_training_labels_do_change_the_result(planted):  # the two tests above can fail
+    assert not np.array_equal(run(planted).logits, run(shuffled(planted, planted.split.train)).logits)
+
+
+def test_same_seed_same_bits_other_seed_other_bits(planted):
+    first, again, other = run(planted), run(planted), run(planted, seed=1)
+    np.testing.assert_array_equal(first.logits, again.logits)
+    assert not np.array_equal(first.logits, other.logits)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("after", [3, 15])  # inside the first stage, and inside the second
+@pytest.mark.parametrize("change", [{}, {"consistency": 1.0, "label_folds": 2}])
+def test_a_killed_run_resumes_to_the_same_bits(planted, tmp_path, monkeypatch, after, change):
+    settings = SMALL.model_copy(update=change)
+    whole = run(planted, settings)
+    monkeypatch.setattr("gamlp.train.checkpoint.Checkpoint.due", lambda self: self.path is not None)
+    epochs = []
+    real = stage_module.run_epoch
+
+    def killing(*arguments, **named):
+        if len(epochs) == after:
+            raise Killed
+        epochs.append(1)
+        return real(*arguments, **named)
+
+    monkeypatch.setattr(stage_module, "run_epoch", killing)
+    with pytest.raises(Killed):
+        run(planted, settings, folder=tmp_path)
+    monkeypatch.setattr(stage_module, "run_epoch", real)
+    resumed = run(planted, settings, folder=tmp_path)
+    np.testing.assert_array_equal(resumed.logits, whole.logits)
+    assert resumed.history == whole.history
+    assert resumed.stages == whole.stages
+
+
+def test_the_next_stage_learns_from_reliable_nodes_only(planted):
+    strict = run(planted, SMALL.model_copy(update={"threshold": 1.0}))
+    loose = run(planted, SMALL.model_copy(update={"threshold": 0.0}))
+    assert [stage["reliable"] for stage in strict.stages] == [0, 0]  # an empty reliable set is no obstacle
+    assert [stage["reliable"] for stage in loose.stages] == [0, len(planted.split.valid) + len(planted.split.test)]
+
+
+def test_without_validation_nodes_the_last_weights_are_kept(planted):
+    split = planted.split
+    trained = run(planted, split=Split(split.train, np.zeros(0, np.int64), split.test))
+    assert trained.stages[0]["best_epoch"] == 12
+
+
+def test_patience_ends_a_stage_early(planted):
+    trained = run(planted, SMALL.model_copy(update={"epochs": (200,), "patience": 5}))
+    stage = trained.stages[0]
+    assert stage["epochs"] == stage["best_epoch"] + 5 < 200
