@@ -41,3 +41,11 @@ def planted() -> Graph:
 @pytest.fixture
 def make_planted():
     return planted_graph
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    """Run torch on one thread: tests are small, and several may run at once."""
+    import torch
+
+    torch.set_num_threads(1)

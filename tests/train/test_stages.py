@@ -1,4 +1,4 @@
-"""Honesty and repeatability of the whole training: no leak, same seed same bits, killed and resumed to the same bits."""
+"""Honesty and repeatability of training: no leak, same seed same bits, killed and resumed to the same bits."""
 
 import numpy as np
 import pytest
