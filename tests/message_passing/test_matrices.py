@@ -9,6 +9,7 @@ import torch
 
 from gamlp.graph.graph import Adjacency
 from gamlp.message_passing import matrices
+from gamlp.message_passing.dropout import drop
 from gamlp.message_passing.features import InputLinear, features_of, scaled
 from gamlp.message_passing.pyg import layers
 from gamlp.message_passing.views import view_of
@@ -84,3 +85,14 @@ def test_dropout_of_sparse_features_keeps_the_mean():
     kept = read(features_of(features)).detach()
     assert set(kept.unique().tolist()) == {0.0, 4.0}  # dropped, or scaled by 1 / 0.25
     assert 60 <= int((kept > 0).sum()) <= 140  # 100 expected, standard deviation 8.7
+
+
+def test_dropped_elements_are_a_share_of_all_and_the_others_make_up_for_them():
+    torch.manual_seed(0)
+    ones = torch.ones(1001, 101, requires_grad=True)
+    dropped = drop(ones, 0.25, training=True)
+    assert dropped.unique().tolist() == pytest.approx([0, 4 / 3])
+    assert float((dropped == 0).float().mean()) == pytest.approx(0.25, abs=0.007)  # 5 standard deviations
+    dropped.sum().backward()
+    torch.testing.assert_close(ones.grad, dropped.detach())  # what was dropped passes no gradient
+    assert drop(ones, 0.25, training=False) is ones

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import torch
 from torch import nn
-from torch.nn import functional
 
+from gamlp.message_passing.dropout import drop
 from gamlp.message_passing.features import InputLinear
 from gamlp.message_passing.networks import Perceptron, convolution
 from gamlp.message_passing.pyg import layers
@@ -38,7 +38,7 @@ class Tower(nn.Module):
 
     def next(self, number: int, hidden: torch.Tensor, view: View) -> torch.Tensor:
         """Apply one more convolution, with dropout before and relu after."""
-        inputs = functional.dropout(hidden, self.dropout, self.training)
+        inputs = drop(hidden, self.dropout, training=self.training)
         return self.convolutions[number](inputs, view.adjacency).relu()  # type: ignore[no-any-return]
 
 
@@ -55,7 +55,7 @@ class JKNet(Tower):
         outputs = [self.first(view)]
         for number in range(1, len(self.convolutions)):
             outputs.append(self.next(number, outputs[-1], view))
-        joined = functional.dropout(self.jump(outputs), self.dropout, self.training)
+        joined = drop(self.jump(outputs), self.dropout, training=self.training)
         return self.last(joined)  # type: ignore[no-any-return]
 
 
@@ -71,7 +71,7 @@ class ResGCN(Tower):
         hidden = self.first(view)
         for number in range(1, len(self.convolutions)):
             hidden = hidden + self.next(number, hidden, view)
-        return self.last(functional.dropout(hidden, self.dropout, self.training))  # type: ignore[no-any-return]
+        return self.last(drop(hidden, self.dropout, training=self.training))  # type: ignore[no-any-return]
 
 
 class DeeperGCN(nn.Module):
@@ -100,7 +100,7 @@ class DeeperGCN(nn.Module):
         hidden = self.entry(view.features)
         for block in self.blocks:
             hidden = block(hidden, view.edges)
-        hidden = functional.dropout(self.norm(hidden).relu(), self.dropout, self.training)
+        hidden = drop(self.norm(hidden).relu(), self.dropout, training=self.training)
         return self.last(hidden)  # type: ignore[no-any-return]
 
 

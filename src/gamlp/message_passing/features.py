@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 import torch
-from torch.nn import functional
 
 from gamlp.files import Array
+from gamlp.message_passing.dropout import drop
 
 SPARSE_BELOW = 0.1  # share of entries that are not zero
 
@@ -97,10 +97,10 @@ class InputLinear(torch.nn.Module):
     def forward(self, features: Features) -> torch.Tensor:
         """(n, F) → (n, outputs)."""
         if isinstance(features, Entries):
-            values = functional.dropout(features.values, self.dropout, self.training)
+            values = drop(features.values, self.dropout, training=self.training)
             product: torch.Tensor = SparseProduct.apply(self.weight, replace(features, values=values))  # type: ignore
         else:
-            product = functional.dropout(features, self.dropout, self.training) @ self.weight
+            product = drop(features, self.dropout, training=self.training) @ self.weight
         return product if self.bias is None else product + self.bias
 
 

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from gamlp.message_passing.dropout import drop
 from gamlp.message_passing.features import Features, InputLinear, csr_tensor
 from gamlp.message_passing.pyg import layers
 from gamlp.message_passing.settings import Options
@@ -38,7 +39,7 @@ class GCN(nn.Module):
         """View of n nodes → (n, C)."""
         hidden = self.convolutions[0](self.entry(view.features), view.adjacency)
         for convolve in self.convolutions[1:]:
-            hidden = convolve(functional.dropout(hidden.relu(), self.dropout, self.training), view.adjacency)
+            hidden = convolve(drop(hidden.relu(), self.dropout, training=self.training), view.adjacency)
         return hidden  # type: ignore[no-any-return]
 
 
@@ -62,7 +63,7 @@ class GAT(nn.Module):
         """View of n nodes → (n, C)."""
         hidden = self.attentions[0](self.entry(view.features), view.edges)
         for attend in self.attentions[1:]:
-            hidden = attend(functional.dropout(functional.elu(hidden), self.dropout, self.training), view.edges)
+            hidden = attend(drop(functional.elu(hidden), self.dropout, training=self.training), view.edges)
         return hidden  # type: ignore[no-any-return]
 
 
@@ -84,7 +85,7 @@ class Neighbour(nn.Module):
         near, own = self.entry(view.features).chunk(2, dim=1)
         hidden = self.receive(near, view.adjacency) + own
         for convolve in self.convolutions:
-            hidden = convolve(functional.dropout(hidden.relu(), self.dropout, self.training), view.adjacency)
+            hidden = convolve(drop(hidden.relu(), self.dropout, training=self.training), view.adjacency)
         return hidden  # type: ignore[no-any-return]
 
 
@@ -102,7 +103,7 @@ class Perceptron(nn.Module):
         """(n, F) → (n, C)."""
         hidden = self.entry(features)
         for linear in self.linears:
-            hidden = linear(functional.dropout(hidden.relu(), self.dropout, self.training))
+            hidden = linear(drop(hidden.relu(), self.dropout, training=self.training))
         return hidden  # type: ignore[no-any-return]
 
 
@@ -154,7 +155,7 @@ class UniMP(nn.Module):
         """View of n nodes → (n, C)."""
         hidden = self.entry(view.features) + self.label(view.given + 1)
         for attend, norm in zip(self.attentions, self.norms, strict=False):
-            hidden = functional.dropout(norm(attend(hidden, view.edges)).relu(), self.dropout, self.training)
+            hidden = drop(norm(attend(hidden, view.edges)).relu(), self.dropout, training=self.training)
         return self.attentions[-1](hidden, view.edges)  # type: ignore[no-any-return]
 
 
@@ -165,6 +166,6 @@ def convolution(inputs: int, outputs: int) -> nn.Module:
 
 def thinned(adjacency: torch.Tensor, share: float) -> torch.Tensor:
     """Drop a share of the entries and scale up the others."""
-    values = functional.dropout(adjacency.values(), share)
+    values = drop(adjacency.values(), share, training=True)
     size = (adjacency.shape[0], adjacency.shape[1])
     return csr_tensor(adjacency.crow_indices(), adjacency.col_indices(), values, size=size)
