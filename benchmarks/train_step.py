@@ -23,12 +23,12 @@ from time import perf_counter
 from typing import Any
 
 import torch
-from reference_network import ReferenceNetwork
 from torch import Tensor, nn
 from torch.nn import functional
 
 from gamlp.model import build_network, count_parameters
 from gamlp.settings import Settings
+from reference_network import ReferenceNetwork
 
 FEATURES, CLASSES = 100, 47
 SETTINGS = Settings(

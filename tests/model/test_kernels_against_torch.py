@@ -109,18 +109,19 @@ def test_keystream_by_hand():
 @pytest.mark.parametrize("rows", [3, 600])
 def test_hop_sums_equal_einsum_in_float64(rows):
     y, vectors, weights = fresh((rows, 4, 10), 1), fresh((4, 2, 10), 2), fresh((rows, 4), 3)
+    matrix = fresh((4, 10, 6), 6)
     results = []
     for dtype in (torch.float32, torch.float64):
-        leaves = [t.detach().clone().to(dtype).requires_grad_() for t in (y, vectors, weights)]
+        leaves = [t.detach().clone().to(dtype).requires_grad_() for t in (y, vectors, weights, matrix)]
         if dtype == torch.float32:
             products, onward = fused.hop_products(leaves[0] * 1, leaves[1])
-            scaled = fused.hop_scale(onward, leaves[2])
+            total = fused.hop_sum(onward, leaves[2], leaves[3])
         else:
             products = torch.einsum("blh,lvh->blv", leaves[0], leaves[1])
-            scaled = leaves[0] * leaves[2][:, :, None]
-        loss = (products * fresh(products.shape, 4)).sum() + (scaled * fresh(scaled.shape, 5)).sum()
+            total = torch.einsum("blh,bl,lhw->bw", leaves[0], leaves[2], leaves[3])
+        loss = (products * fresh(products.shape, 4)).sum() + (total * fresh(total.shape, 5)).sum()
         loss.backward()
-        results.append([t.double() for t in (products.detach(), scaled.detach(), *(leaf.grad for leaf in leaves))])
+        results.append([t.double() for t in (products.detach(), total.detach(), *(leaf.grad for leaf in leaves))])
     for ours, plain in zip(*results, strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-4)
 

@@ -11,6 +11,7 @@ Backward draws the dropout mask again from its key and computes t again from x: 
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from gamlp.model.layers import BatchNorm
 
 Array = np.ndarray[Any, Any]
+
+_LARGE = 1 << 20
+"""Numbers from which on huge pages pay: 4 MB."""
 
 
 def runs_on(x: Tensor) -> bool:
@@ -55,9 +59,9 @@ def hop_products(y: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
     return cast(tuple[Tensor, Tensor], HopProducts.apply(y, vectors))
 
 
-def hop_scale(y: Tensor, weights: Tensor) -> Tensor:
-    """Return weights[b, l]·y[b, l].  y (B, K+1, H)."""
-    return cast(Tensor, HopScale.apply(y, weights))
+def hop_sum(y: Tensor, weights: Tensor, matrix: Tensor) -> Tensor:
+    """Return Σ_l weights[b, l]·y[b, l] Wˡ.  y (B, K+1, H), weights (B, K+1), matrix (K+1, H, H') → (B, H')."""
+    return cast(Tensor, HopSum.apply(y, weights, matrix))
 
 
 def keystream(words: int, key: int) -> Tensor:
@@ -125,7 +129,7 @@ class Activate(torch.autograd.Function):
         ctx.static = norm is None or not norm.training
         ctx.drop = _drop_arguments(dropout)
         ctx.has = (bias is not None, norm is not None, skip is not None, slope is not None)
-        out = torch.empty_like(x)
+        out = _new(x.shape)
         affine, slopes = ctx.affine, _slopes(slope, x.shape[1])
         arguments = (_skip(skip, x), affine.scale, affine.shift, slopes, *ctx.drop)
         kernels.run(kernels.forward_rows, _array(x), *arguments, _array(out))
@@ -141,13 +145,13 @@ class Activate(torch.autograd.Function):
         rows, columns = x.shape
         a: Affine = ctx.affine
         sums = np.empty((kernels.chunks_of(rows), 3, columns), np.float32)
-        inner = torch.empty_like(x)
+        inner = _new(x.shape)
         arguments = (_skip(skip, x), a.scale, a.shift, _slopes(slope, columns), a.mean, *ctx.drop)
         kernels.run(kernels.backward_rows, _array(x), *arguments, _array(grad.contiguous()), _array(inner), sums)
         total, moment, slopes = sums.sum(axis=0, dtype=np.float64)
         dx = inner
         if has_norm:
-            dx = torch.empty_like(x) if has_skip else inner
+            dx = _new(x.shape) if has_skip else inner
             share = 0.0 if ctx.static else 1 / rows
             b, c = (-share * a.scale * a.inverse**2 * moment), (-share * a.scale * total)
             columnwise = (a.scale, b.astype(np.float32), c.astype(np.float32))
@@ -165,7 +169,7 @@ class HopLinear(torch.autograd.Function):
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         """Multiply.  x (B, K+1, F), weight (K+1, F, H)."""
         ctx.save_for_backward(x, weight)
-        out = x.new_empty(len(x), len(weight), weight.shape[2])
+        out = _new((len(x), len(weight), weight.shape[2]))
         for hop in range(len(weight)):
             torch.mm(x[:, hop], weight[hop], out=out[:, hop])
         return out
@@ -208,27 +212,38 @@ class HopProducts(torch.autograd.Function):
         return onward, _tensor(sums.sum(axis=0, dtype=np.float64))
 
 
-class HopScale(torch.autograd.Function):
-    """weights[b, l]·y[b, l]."""
+class HopSum(torch.autograd.Function):
+    """Σ_l weights[b, l]·y[b, l] Wˡ, as one large product of the scaled rows."""
 
     @staticmethod
-    def forward(ctx: Any, y: Tensor, weights: Tensor) -> Tensor:
-        """Multiply.  y (B, K+1, H), weights (B, K+1)."""
+    def forward(ctx: Any, y: Tensor, weights: Tensor, matrix: Tensor) -> Tensor:
+        """Multiply.  y (B, K+1, H), weights (B, K+1), matrix (K+1, H, H') → (B, H')."""
         weights = weights.contiguous()
-        ctx.save_for_backward(y, weights)
-        out = torch.empty_like(y)
-        kernels.run(kernels.scale_rows, _array(y), _array(weights), _array(out))
-        return out
+        scaled = _new(y.shape)
+        kernels.run(kernels.scale_rows, _array(y), _array(weights), _array(scaled))
+        ctx.save_for_backward(y, weights, matrix, scaled)
+        return scaled.flatten(1) @ matrix.flatten(0, 1)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        """Return the gradients of y and weights."""
-        y, weights = ctx.saved_tensors
-        out, products = torch.empty_like(y), torch.empty_like(weights)
-        arguments = (_array(weights), _array(grad.contiguous()), _array(out), _array(products))
-        kernels.run(kernels.scale_backward_rows, _array(y), *arguments)
-        return out, products
+        """Return the gradients of y, weights and matrix."""
+        y, weights, matrix, scaled = ctx.saved_tensors
+        d_matrix = scaled.flatten(1).T @ grad
+        dy, products = _new(y.shape), torch.empty_like(weights)
+        torch.mm(grad, matrix.flatten(0, 1).T, out=dy.flatten(1))
+        kernels.run(kernels.scale_backward_rows, _array(y), _array(weights), _array(dy), _array(products))
+        return dy, products, d_matrix.view_as(matrix)
+
+
+def _new(shape: tuple[int, ...]) -> Tensor:
+    """Return room for a float32 tensor, where it is large from numpy: that asks for huge pages, and torch does not."""
+    size = prod(shape)
+    if size < _LARGE:
+        return torch.empty(shape)
+    room = np.empty(size + 16, np.float32)
+    start = -room.ctypes.data % 64 // 4
+    return torch.from_numpy(room[start : start + size].reshape(shape))
 
 
 def _array(x: Tensor) -> Array:

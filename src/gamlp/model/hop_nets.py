@@ -64,9 +64,10 @@ class LinearHopRows(HopRows):
 
     def weighted(self, weights: Tensor) -> Tensor:
         """Return Σ_l wˡ hˡ."""
-        fast = fused.runs_on(self.y)
-        scaled = fused.hop_scale(self.y, weights) if fast else self.y * weights[:, :, None]
-        return torch.addmm(weights @ self.bias, scaled.flatten(1), self.weight.flatten(0, 1))
+        if fused.runs_on(self.y):
+            return fused.hop_sum(self.y, weights, self.weight) + weights @ self.bias
+        scaled = (self.y * weights[:, :, None]).flatten(1)
+        return torch.addmm(weights @ self.bias, scaled, self.weight.flatten(0, 1))
 
     def side_by_side(self) -> Tensor:
         """Return [h⁰ ‖ … ‖ hᴷ]."""

@@ -198,8 +198,8 @@ def scale_rows(first, last, y, weights, out):
 
 
 @_compile
-def scale_backward_rows(first, last, y, weights, grad, out, products):
-    """Compute out[b, l] = weights[b, l]·grad[b, l] (out may be grad); products[b, l] = grad[b, l]·y[b, l]."""
+def scale_backward_rows(first, last, y, weights, grad, products):
+    """Compute products[b, l] = grad[b, l]·y[b, l]; then multiply grad[b, l] by weights[b, l], in place."""
     rows, hops, width = y.shape
     for row in range(first * CHUNK, min(last * CHUNK, rows)):
         for hop in range(hops):
@@ -208,5 +208,5 @@ def scale_backward_rows(first, last, y, weights, grad, out, products):
             for c in range(width):
                 g = grad[row, hop, c]
                 total += g * y[row, hop, c]
-                out[row, hop, c] = w * g
+                grad[row, hop, c] = w * g
             products[row, hop] = total
