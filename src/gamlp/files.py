@@ -2,18 +2,22 @@
 
 A file is written under a temporary name in its own folder, synced, renamed over the old one, and the folder is synced:
 a reader sees the old content or the new, never a mixture.
+
+Of a .npy file the header is looked at before anything is read: a few bytes can declare an array of any size, and
+taking their word would allocate it first and fail later.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +25,7 @@ import numpy.typing as npt
 from gamlp.errors import FormatError, MissingFileError, StorageError
 
 Array = npt.NDArray[Any]
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @contextmanager
@@ -41,11 +46,14 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             "What was there before is untouched. Free some space or choose another folder, then run again."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # where it could not be made, it cannot be removed
+            temporary.unlink(missing_ok=True)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in `folder` survive a power cut."""
+    """Make renames in `folder` survive a power cut; Windows has no such call, and syncs with the file."""
+    if os.name == "nt":
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -76,16 +84,37 @@ def write_array(path: Path, array: Array) -> None:
 
 
 def read_array(path: Path, *, memory_map: bool = False) -> Array:
-    """Read or map one .npy file; a truncated or pickled one is refused with its name."""
+    """Read or map one .npy file; a truncated, pickled or boasting one is refused with its name."""
     if not path.is_file():
         raise MissingFileError(f"{path} is not there.\nA .npy file was expected at this place.")
     try:
-        array: Array = np.load(path, mmap_mode="r" if memory_map else None, allow_pickle=False)
+        with path.open("rb") as file:
+            values = check_header(file, path.stat().st_size)
+        array: Array = np.load(path, mmap_mode="r" if memory_map and values else None, allow_pickle=False)
         return array
     except (ValueError, OSError, EOFError, OverflowError, MemoryError) as error:
         raise FormatError(
             f"{path} is not a complete .npy array ({error}).\nIt may be cut short; copy or make it again."
         ) from error
+
+
+def check_header(file: IO[bytes], size: int) -> int:
+    """Refuse a .npy header that declares more than the `size` in bytes of the whole file; return how many values."""
+    version = np.lib.format.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError(f"format version {version} is not admitted")
+    try:
+        shape, _, dtype = HEADERS[version](file)
+    except Exception as error:  # the header is Python text: a damaged one fails in as many ways as Python has
+        raise ValueError("its header is damaged") from error
+    if dtype.hasobject or dtype.names:
+        raise ValueError("it holds pickled objects or records, not plain values")
+    if any(length < 0 for length in shape):
+        raise ValueError(f"it declares the shape {shape}")
+    declared = math.prod(shape) * dtype.itemsize
+    if file.tell() + declared > size:
+        raise ValueError(f"it declares {declared:,} bytes of values and has {size - file.tell():,}")
+    return math.prod(shape)
 
 
 def digest(*parts: Array | str | bytes) -> str:

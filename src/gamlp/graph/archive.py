@@ -16,8 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from gamlp.errors import FormatError, MissingFileError
-from gamlp.files import Array, replacing
-from gamlp.graph.npy import check_header, read_npy
+from gamlp.files import Array, check_header, read_array, replacing
 
 UNPACK_FROM = 2**30  # bytes; a larger array is mapped instead of read
 
@@ -64,4 +63,4 @@ def read_member(path: Path, key: str) -> Array:
         if not unpacked.is_file() or unpacked.stat().st_mtime < path.stat().st_mtime or unpacked.stat().st_size != size:
             with archive.open(f"{key}.npy") as file, replacing(unpacked) as copy:
                 shutil.copyfileobj(file, copy, 2**24)
-    return read_npy(unpacked, memory_map=True)
+    return read_array(unpacked, memory_map=True)

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import FormatError, ShapeError
-from gamlp.files import Array
+from gamlp.files import Array, read_array
 from gamlp.graph.archive import members, read_member
 from gamlp.graph.columns import TableFile, open_table
 from gamlp.graph.ids import NodeIds, id_values
-from gamlp.graph.npy import read_npy
 
 SOURCES = ("source", "src", "from")
 TARGETS = ("target", "dst", "to")
@@ -113,7 +112,7 @@ def as_weights(column: Any, path: Path) -> Array:
 def read_arrays(path: Path) -> Edges:
     """Read .npy, (E, 2) or (2, E), or .npz with source, target and perhaps weight, or with edge_index (2, E)."""
     if path.suffix.lower() == ".npy":
-        return (*two_columns(read_npy(path, memory_map=True), path), None)
+        return (*two_columns(read_array(path, memory_map=True), path), None)
     held = members(path)
     weights = read_member(path, "weight") if "weight" in held else None
     if "edge_index" in held:

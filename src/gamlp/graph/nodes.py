@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import FormatError, NotFiniteError, ShapeError
-from gamlp.files import Array
+from gamlp.files import Array, read_array
 from gamlp.graph.archive import members, read_member
 from gamlp.graph.assemble import as_split, named_split
 from gamlp.graph.columns import TableFile, is_number, open_table
 from gamlp.graph.ids import NodeIds, node_ids
-from gamlp.graph.npy import read_npy
 from gamlp.graph.splits import Split
 
 IDS = ("id", "node", "name")
@@ -53,7 +52,7 @@ def read_nodes(path: Path, *, columns: NodeColumns, with_features: bool) -> Node
     if kind == ".npz":
         return read_npz_nodes(path, with_features=with_features)
     if kind == ".npy":
-        features = matrix(read_npy(path, memory_map=True), path)
+        features = matrix(read_array(path, memory_map=True), path)
         return Nodes(NodeIds(len(features)), features)
     table = open_table(path)
     id_ = table.pick(columns.id, IDS)
@@ -75,7 +74,7 @@ def read_nodes(path: Path, *, columns: NodeColumns, with_features: bool) -> Node
 def read_features(path: Path) -> Array:
     """Read the features alone: .npy (N, F), .npz with `features`, or a table of numbers only."""
     if path.suffix.lower() == ".npy":
-        return matrix(read_npy(path, memory_map=True), path)
+        return matrix(read_array(path, memory_map=True), path)
     if path.suffix.lower() == ".npz":
         return matrix(read_member(path, "features"), path)
     table = open_table(path)

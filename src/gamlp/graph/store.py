@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.files import Array, digest, read_json, sync_folder, write_array, write_json
+from gamlp.files import Array, digest, read_array, read_json, sync_folder, write_array, write_json
 from gamlp.graph.graph import Adjacency, Graph, check_labels
-from gamlp.graph.npy import read_npy
 from gamlp.graph.splits import Split, SplitRule
 
 VERSION = 1
@@ -182,7 +181,7 @@ def read_part(folder: Path, key: str, stored: dict[str, Any]) -> Array:
     path = folder / f"{key}.npy"
     if not path.is_file():
         raise FormatError(f"{path} is not there.\ngraph.json names it: copy the whole directory, or make it again.")
-    array = read_npy(path, memory_map=key in MAPPED and bool(np.prod(stored.get("shape", [0]))))
+    array = read_array(path, memory_map=key in MAPPED)
     found = {"shape": list(array.shape), "dtype": array.dtype.str, "bytes": path.stat().st_size}
     for what, value in found.items():
         if stored.get(what) != value:

@@ -1,0 +1,90 @@
+"""Files are written whole or not at all, and a .npy header is not believed."""
+
+import io
+import zipfile
+
+import numpy as np
+import pytest
+
+from gamlp.errors import FormatError, MissingFileError, StorageError
+from gamlp.files import read_array, replacing, write_array, write_json
+
+
+def header(shape: str, *, kind: str = "<f4") -> bytes:
+    """A .npy file of format 1.0 that declares `shape` and holds no values."""
+    words = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}}}".encode()
+    words += b" " * (-(10 + len(words) + 1) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(words).to_bytes(2, "little") + words
+
+
+@pytest.mark.parametrize("memory_map", [False, True])
+def test_what_is_written_is_read(tmp_path, memory_map):
+    for array in (np.arange(6.0).reshape(2, 3), np.zeros((0, 4), np.float32), np.array(["a", "bc"])):
+        write_array(tmp_path / "a.npy", array)
+        read = read_array(tmp_path / "a.npy", memory_map=memory_map)
+        assert read.dtype == array.dtype
+        assert read.tolist() == array.tolist()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (header("(1000000000000, 1000000)"), "declares"),
+        (header("(-1, 4)"), "declares the shape"),
+        (header("(1,)", kind="|O") + b"cos\nsystem\n.", "pickled"),
+        (b"\x93NUMPY\x01\x00\xff\xff{'descr'", "damaged"),
+        (b"", "magic"),
+        (b"not an array", "magic"),
+    ],
+    ids=["gigantic", "negative", "pickled", "damaged", "empty", "text"],
+)
+@pytest.mark.parametrize("memory_map", [False, True])
+def test_a_file_that_is_no_array_is_refused_by_name(tmp_path, content, words, memory_map):
+    (tmp_path / "a.npy").write_bytes(content)
+    with pytest.raises(FormatError, match=words) as raised:
+        read_array(tmp_path / "a.npy", memory_map=memory_map)
+    assert str(tmp_path / "a.npy") in str(raised.value)
+
+
+def test_a_zip_named_npy_is_refused(tmp_path):
+    held = io.BytesIO()
+    with zipfile.ZipFile(held, "w") as archive:
+        archive.writestr("x.npy", b"1")
+    (tmp_path / "a.npy").write_bytes(held.getvalue()[:-30])
+    with pytest.raises(FormatError):
+        read_array(tmp_path / "a.npy")
+
+
+def test_every_cut_of_an_array_is_refused(tmp_path):
+    write_array(tmp_path / "a.npy", np.arange(10))
+    whole = (tmp_path / "a.npy").read_bytes()
+    for size in (1, 7, 9, 60, len(whole) - 1):
+        (tmp_path / "a.npy").write_bytes(whole[:size])
+        with pytest.raises(FormatError):
+            read_array(tmp_path / "a.npy")
+
+
+def test_an_array_that_is_not_there(tmp_path):
+    with pytest.raises(MissingFileError):
+        read_array(tmp_path / "a.npy")
+
+
+def test_a_block_that_fails_leaves_the_old_content_and_nothing_else(tmp_path):
+    write_json(tmp_path / "a.json", {"old": 1})
+    before = (tmp_path / "a.json").read_bytes()
+
+    def fail() -> None:
+        with replacing(tmp_path / "a.json") as file:
+            file.write(b"half")
+            raise RuntimeError("the power is gone")
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert (tmp_path / "a.json").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+
+
+def test_a_place_below_a_file_is_a_storage_error(tmp_path):
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(StorageError, match="could not be written"):
+        write_json(tmp_path / "file" / "a.json", {})
