@@ -15,5 +15,5 @@ def drop(values: torch.Tensor, share: float, *, training: bool) -> torch.Tensor:
     level = min(max(round(256 * share), 1), 255)
     count = values.numel()
     words = torch.empty(-(-count // 8), dtype=torch.int64, device=values.device).random_(-(2**63), None)
-    keep = words.view(torch.uint8)[:count].view(values.shape) >= level
-    return values * keep * (256 / (256 - level))
+    dropped = words.view(torch.uint8)[:count].view(values.shape) < level
+    return values.masked_fill(dropped, 0.0).mul_(256 / (256 - level))
