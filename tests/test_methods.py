@@ -1,0 +1,33 @@
+import pytest
+
+from gamlp.errors import SettingsError
+from gamlp.methods import BASES, method_named
+from gamlp.recipes import load_recipe
+
+
+def test_additions_change_what_they_say():
+    method = method_named("gamlp-jk+rlu+scr+cs")
+    assert method.base == "gamlp-jk"
+    assert method.staged
+    assert method.fixed["consistency"] > 0
+    assert method.fixed["correct_and_smooth"]
+    assert not method_named("gamlp-jk").staged
+    assert method_named("sagn+sle").fixed["pseudo_labels"] == "train"
+    assert method_named("gamlp-jk-labels").fixed["labels"] is False
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_every_base_has_a_reference_and_resolves(name):
+    method = method_named(name)
+    assert method.reference
+    if method.kind == "network":
+        assert len(load_recipe("default").resolve(method).epochs) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("gamlp-kj", "gamlp-jk"), ("gamlp-jk+rul", r"\+rlu"), ("gcn+rlu", "only take"), ("", "no method")],
+)
+def test_a_wrong_name_is_told_the_right_one(name, words):
+    with pytest.raises(SettingsError, match=words):
+        method_named(name)

@@ -1,0 +1,91 @@
+"""A run directory holds what is needed afterwards, and seeds draw their own splits."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pyarrow.parquet as parquet
+import pytest
+
+from gamlp.errors import StorageError
+from gamlp.graph.splits import SplitRule
+from gamlp.train.metrics import mean_and_std
+from gamlp.train.model_file import load_model
+from gamlp.train.run import Order, train_run
+
+QUICK = {"hidden": 8, "hops": 2, "hop_layers": 1, "head_layers": 1, "jk_layers": 1, "label_layers": 1, "epochs": [6, 4]}
+
+
+def order(method="gamlp-jk", seeds=(0, 1), **change):
+    return Order(method, "default", {**QUICK, **change}, list(seeds))
+
+
+def test_a_run_directory_tells_everything(planted, tmp_path):
+    result = train_run(planted, order(), folder=tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["result"] == json.loads(json.dumps(result))
+    each = [seed["test_accuracy"] for seed in result["runs"]]
+    assert (result["test_accuracy"], result["test_accuracy_std"]) == mean_and_std(each)
+    table = parquet.read_table(tmp_path / "run" / "predictions.parquet")
+    assert table.column_names == ["id", "predicted", "confidence", "label", "set"]
+    best = result["best_seed"]
+    stored = np.load(tmp_path / "run" / f"seed-{best}" / "probabilities.npy")
+    right = np.array([a == b for a, b in zip(table["predicted"].to_pylist(), table["label"].to_pylist(), strict=True)])
+    assert right[planted.split.test].mean() == pytest.approx(result["runs"][best]["test_accuracy"])
+    assert stored.shape == (planted.nodes, 3)
+
+
+def test_a_stored_model_says_the_same_of_the_same_graph(planted, tmp_path):
+    train_run(planted, order("gamlp-jk", seeds=[0], label_folds=1), folder=tmp_path)
+    known = np.full(planted.nodes, -1)
+    known[planted.split.train] = planted.labels[planted.split.train]
+    found, weights = load_model(tmp_path / "seed-0").probabilities(planted.adjacency, planted.features, known)
+    np.testing.assert_allclose(found, np.load(tmp_path / "seed-0" / "probabilities.npy"), atol=1e-6)
+    np.testing.assert_allclose(weights, np.load(tmp_path / "seed-0" / "attention.npy"), atol=1e-6)
+
+
+def test_without_a_fixed_split_each_seed_draws_its_own(planted, tmp_path):
+    free = dataclasses.replace(planted, split=SplitRule(10, 10))
+    train_run(free, order(seeds=[0, 1]), folder=tmp_path)
+    assert not np.array_equal(free.split_for(0).train, free.split_for(1).train)
+    again = train_run(free, order(seeds=[1]), folder=None)
+    assert (
+        again["runs"][0]["test_accuracy"]
+        == json.loads((tmp_path / "seed-1" / "result.json").read_text())["test_accuracy"]
+    )
+
+
+def test_a_finished_run_is_not_trained_again(planted, tmp_path, monkeypatch):
+    first = train_run(planted, order(), folder=tmp_path)
+    monkeypatch.setattr("gamlp.train.run.train_seed", lambda *a, **k: pytest.fail("trained again"))
+    assert train_run(planted, order(), folder=tmp_path) == json.loads(json.dumps(first))
+
+
+@pytest.mark.parametrize("other", [{"hidden": 9}, {"method": "sgc"}, {"seeds": [5]}])
+def test_another_order_is_refused_in_the_same_directory(planted, tmp_path, other):
+    train_run(planted, order(seeds=[0]), folder=tmp_path)
+    before = (tmp_path / "run.json").read_bytes()
+    with pytest.raises(StorageError, match="another run"):
+        train_run(planted, order(**{"seeds": [0], **other}), folder=tmp_path)
+    assert (tmp_path / "run.json").read_bytes() == before
+
+
+METHODS = ["mlp", "sgc", "s2gc", "gbp", "sign", "sagn", "sagn+sle", "mlp+cs", "label-propagation", "gamlp-smoothing", "gamlp-recursive+rlu", "gamlp-jk+scr", "gamlp-jk+rlu+cs"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_beats_chance(planted, method):
+    result = train_run(planted, order(method, seeds=[0], epochs=[30, 10], learning_rate=0.02), folder=None)
+    assert result["test_accuracy"] > (0.4 if method == "mlp" else 0.5)  # chance is 1/3
+
+
+def test_hidden_test_labels_change_no_prediction_of_a_run(planted, tmp_path):
+    test = planted.split.test
+    labels = planted.labels.copy()
+    labels[test] = np.random.default_rng(0).permutation(labels[test])
+    for method in ("gamlp-jk+rlu+cs", "label-propagation"):
+        train_run(planted, order(method, seeds=[0]), folder=tmp_path / method)
+        train_run(planted.with_labels(labels), order(method, seeds=[0]), folder=tmp_path / f"{method}-shuffled")
+        one, other = (
+            np.load(tmp_path / name / "seed-0" / "probabilities.npy") for name in (method, f"{method}-shuffled")
+        )
+        np.testing.assert_array_equal(one, other)
