@@ -2,7 +2,7 @@
 
 Without an adjacency it is a plain multi-layer perceptron, one row independent of the other, and every row needs a
 label. With one, −1 (None or "" among words) marks the nodes whose label is not known; they are predicted, and later
-stages learn from them.
+stages learn from them. What was fitted with an adjacency predicts with one, be it of the same graph or of another.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gamlp.errors import FormatError, LabelError, SettingsError, ShapeError
+from gamlp.classifier_inputs import as_adjacency, discrete, finite, labels_for, seed_from, storable, unknown
+from gamlp.errors import FormatError, InputError, LabelError, SettingsError
 from gamlp.files import Array, digest, read_json, write_json
-from gamlp.graph.graph import Adjacency, Graph
+from gamlp.graph.assemble import as_ids
+from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.methods import method_named
 from gamlp.model import count_parameters
@@ -27,7 +27,7 @@ from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import load_recipe
 from gamlp.train.checkpoint import load_tensors, save_tensors
 from gamlp.train.model_file import Model, load_model, save_model
-from gamlp.train.prepare import Workshop
+from gamlp.train.prepare import Workshop, check_device
 from gamlp.train.stages import train_stages
 
 
@@ -39,7 +39,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         recipe: a recipe by name or path; "default" adapts itself to the graph.
         settings: any further settings by name, as {"label_hops": 5}.
         hops, hidden, dropout, epochs, learning_rate, weight_decay: what is changed most often; None = the recipe's.
-        valid_fraction: the share of labelled nodes that choose the epoch, where fit is given no `valid`.
+        valid_fraction: the share of labelled nodes that choose the epoch, where fit is given no `valid`; 0 = none.
         device: "cpu" or "cuda".
         random_state: same number, same bits.
 
@@ -90,23 +90,26 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         X = self._features(X, reset=True)
         labels = self._encode(y, len(X), graph=adjacency is not None)
-        seed = (
-            int(check_random_state(self.random_state).randint(2**31 - 1)) if self._drawn() else int(self.random_state)
-        )
+        seed = seed_from(self.random_state)
         links = as_adjacency(adjacency, X)
         split = self._split(labels, valid, seed)
         graph = Graph(links, X, labels, tuple(map(str, self.classes_)), split, name="fit").check()
         self._train(graph, split, alone=adjacency is None, seed=seed)
-        self._fingerprint = graph.fingerprint
+        self._fingerprint = None if adjacency is None else graph.fingerprint
         return self
 
     def predict_proba(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
         """Return probabilities (N, C) of the fitted graph, or of another, where `y` says which labels are known."""
         check_is_fitted(self)
         X = self._features(X, reset=False)
+        if (adjacency is None) != (self._fingerprint is None):
+            raise InputError(
+                f"The classifier was fitted {'without' if adjacency is not None else 'with'} an adjacency.\n"
+                "Predict as it was fitted; nodes without edges have an adjacency of zeros."
+            )
         links = as_adjacency(adjacency, X)
         if y is None and adjacency is not None and digest(links.fingerprint, X) == self._fingerprint:
-            return np.asarray(self.probabilities_)
+            return np.array(self.probabilities_)
         known = None if y is None else self._known(y, len(X))
         return self._model.probabilities(links, X, known, device=self.device)[0]
 
@@ -120,9 +123,12 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from sklearn.metrics import accuracy_score
 
         predicted = self.predict(X, adjacency)
-        known = np.ones(len(predicted), bool) if adjacency is None else ~unknown(np.asarray(y))
+        y = labels_for(y, len(predicted))
+        known = np.ones(len(predicted), bool) if adjacency is None else ~unknown(y)
+        if not known.any():
+            raise LabelError("None of the labels is known.\nGive at least one node's label to score against.")
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
-        return float(accuracy_score(np.asarray(y)[known], predicted[known], sample_weight=weight))
+        return float(accuracy_score(discrete(y[known]), predicted[known], sample_weight=weight))
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted classifier into a folder, as safetensors and JSON."""
@@ -137,10 +143,13 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         }
         save_tensors(folder / "fitted.safetensors", tensors, {"fingerprint": self._fingerprint})
         facts = {
-            "parameters": self.get_params(),
+            "parameters": {name: storable(value) for name, value in self.get_params().items()},
             "classes": self.classes_.tolist(),
             "kind": self.classes_.dtype.str,
             "features": self.n_features_in_,
+            "names": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
+            "history": self.history_,
+            "iterations": self.n_iter_,
         }
         write_json(folder / "classifier.json", facts)
 
@@ -152,19 +161,26 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tensors, more = load_tensors(folder / "fitted.safetensors")
         try:
             loaded = cls(**facts["parameters"])
-            kind = np.dtype(facts["kind"])
-            loaded.classes_ = np.array(facts["classes"], dtype=kind)
+            loaded.epochs = tuple(loaded.epochs) if isinstance(loaded.epochs, list) else loaded.epochs
+            loaded.classes_ = np.array(facts["classes"], dtype=np.dtype(facts["kind"]))
             loaded.n_features_in_ = facts["features"]
+            if facts["names"] is not None:
+                loaded.feature_names_in_ = np.array(facts["names"], dtype=object)
+            loaded.history_, loaded.n_iter_ = facts["history"], facts["iterations"]
             loaded.probabilities_, loaded.attention_ = tensors["probabilities"].numpy(), tensors["attention"].numpy()
             loaded._fingerprint = more["fingerprint"]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise FormatError(
                 f"{folder} does not hold a classifier ({error}).\nName a folder that save made."
             ) from error
+        check_device(loaded.device)
         loaded._model = load_model(folder, device=loaded.device)
+        loaded.settings_ = loaded._model.settings
+        loaded.n_parameters_ = count_parameters(loaded._model.network)
         return loaded
 
     def _train(self, graph: Graph, split: Split, *, alone: bool, seed: int) -> None:
+        check_device(self.device)
         method = method_named(self.method)
         if method.kind != "network":
             raise SettingsError(
@@ -186,23 +202,22 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_parameters_ = count_parameters(trained.network)
 
     def _features(self, X: Any, *, reset: bool) -> Array:
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset)
-        return np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused below
+                X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset, ensure_all_finite=False)
+        except ValueError as error:  # scikit-learn's own words, in our tree of errors
+            raise InputError(str(error)) from error
+        return finite(np.asarray(X.toarray() if hasattr(X, "toarray") else X))
 
     def _encode(self, y: Any, nodes: int, *, graph: bool) -> Array:
         """Number the labels by classes_; −1 = unknown."""
-        if y is None:
-            raise LabelError("y is None: the classifier requires y to be passed.\nGive one label per node.")
-        y = plain_labels(y)
-        if len(y) != nodes:
-            raise ShapeError(f"Found {nodes:,} rows of X and {len(y):,} labels.\nGive one label per row.")
+        y = labels_for(y, nodes)
         missing = unknown(y) if graph else np.zeros(nodes, bool)
-        known = y[~missing]
-        check_classification_targets(known)
-        self.classes_, numbers = np.unique(known.astype(str) if known.dtype == object else known, return_inverse=True)
+        self.classes_, numbers = np.unique(discrete(y[~missing]), return_inverse=True)
         if len(self.classes_) < 2:
+            found = f"'{self.classes_[0]}'" if len(self.classes_) else "unknown"
             raise LabelError(
-                f"The labels have {len(self.classes_)} class.\nThe classifier needs at least two to learn from."
+                f"All labels are {found}: {len(self.classes_)} class.\nAt least two classes are needed to learn from."
             )
         labels = np.full(nodes, -1, dtype=np.int64)
         labels[~missing] = numbers
@@ -210,57 +225,25 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _known(self, y: Any, nodes: int) -> Array:
         """Number labels by the classes of training; unknown ones and other classes −1."""
-        y = plain_labels(y)
-        if len(y) != nodes:
-            raise ShapeError(
-                f"Found {nodes:,} rows of X and {len(y):,} labels.\nGive one label per row, −1 if unknown."
-            )
-        values = y.astype(self.classes_.dtype) if y.dtype == object else y
-        place = np.searchsorted(self.classes_, values).clip(max=len(self.classes_) - 1)
-        return np.where((self.classes_[place] == values) & ~unknown(y), place, -1).astype(np.int64)
+        y = labels_for(y, nodes)
+        number = {value: at for at, value in enumerate(self.classes_.tolist())}
+        known = np.array([number.get(value, -1) for value in y.tolist()], dtype=np.int64)
+        return np.where(unknown(y), -1, known)
 
     def _split(self, labels: Array, valid: Any, seed: int) -> Split:
         known = np.flatnonzero(labels >= 0)
         rest = np.flatnonzero(labels < 0)
-        if valid is None:
-            counts = np.bincount(labels[known])
-            if not 0 < self.valid_fraction < 1 or counts.min() * self.valid_fraction < 1:  # too few to spare any
-                return Split(known, np.zeros(0, np.int64), rest)
-            drawn = SplitRule(1 - self.valid_fraction, self.valid_fraction).draw(labels, seed)
-            return Split(np.setdiff1d(known, drawn.valid), drawn.valid, rest)
-        valid = np.asarray(valid)
-        ids = np.flatnonzero(valid) if valid.dtype == bool else np.sort(valid.astype(np.int64))
-        return Split(np.setdiff1d(known, ids), ids, rest)
-
-    def _drawn(self) -> bool:
-        return not isinstance(self.random_state, int | np.integer)
+        if valid is not None:
+            ids = as_ids(valid, "valid", len(labels))
+            return Split(np.setdiff1d(known, ids), ids, np.setdiff1d(rest, ids))
+        if not 0 <= self.valid_fraction < 1:
+            raise SettingsError(f"valid_fraction is {self.valid_fraction}.\nExpected 0 or more, and less than 1.")
+        if np.bincount(labels[known]).min() * self.valid_fraction < 1:  # too few to spare any
+            return Split(known, np.zeros(0, np.int64), rest)
+        drawn = SplitRule(1 - self.valid_fraction, self.valid_fraction).draw(labels, seed)
+        return Split(np.setdiff1d(known, drawn.valid), drawn.valid, rest)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def plain_labels(y: Any) -> Array:
-    """Return labels as a flat array, a column vector with scikit-learn's warning."""
-    from sklearn.utils.validation import column_or_1d
-
-    return np.asarray(column_or_1d(y, warn=True))
-
-
-def unknown(y: Array) -> Array:
-    """Say which labels are not known: −1, or None and "" among words."""
-    if y.dtype.kind in "OUS":
-        return np.array([str(value) in {"None", "nan", "", "-1"} for value in y], dtype=bool)
-    return np.asarray((y == -1) | np.isnan(y))
-
-
-def as_adjacency(adjacency: Any, X: Array) -> Adjacency:
-    """Take any adjacency that fits the rows of X; None is no edge at all."""
-    if adjacency is None:
-        return Adjacency(np.zeros(len(X) + 1, np.int64), np.zeros(0, np.int32))
-    if isinstance(adjacency, Adjacency):
-        return adjacency
-    from gamlp.graph.convert import from_scipy
-
-    return from_scipy(adjacency, X).adjacency

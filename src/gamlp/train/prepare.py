@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from gamlp.errors import SettingsError
 from gamlp.files import Array
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
@@ -63,3 +64,14 @@ class Workshop:
 def labelled_rows(split: Split) -> Array:
     """Return the nodes of the split, sorted: all that training and evaluation read."""
     return np.sort(np.concatenate([split.train, split.valid, split.test]))
+
+
+def check_device(name: str) -> None:
+    """Refuse a device that cannot train, or is not there."""
+    if name == "cpu":
+        return
+    from gamlp.propagate.cuda import torch_device
+
+    if not name.startswith(("cpu", "cuda", "mps", "xpu")):
+        raise SettingsError(f"There is no device {name!r}.\nUse 'cpu', or 'cuda' where there is one.")
+    torch_device(name)

@@ -1,0 +1,91 @@
+"""What comes into the classifier: features, labels, adjacency and random state, each checked once, here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from gamlp.errors import LabelError, NotFiniteError, SettingsError, ShapeError
+from gamlp.files import Array
+from gamlp.graph.graph import Adjacency
+from gamlp.graph.labels import is_unknown
+
+
+def finite(X: Array) -> Array:
+    """Refuse NaN and infinite features, naming the first; return the others."""
+    if not np.isfinite(X).all():
+        row, column = (int(at[0]) for at in np.nonzero(~np.isfinite(X)))
+        found = "NaN" if np.isnan(X[row, column]) else "infinity, or too large for float32"
+        raise NotFiniteError(
+            f"Feature {column} of row {row:,} of X is {found}.\nFill or drop what is not a finite number first."
+        )
+    return X
+
+
+def labels_for(y: Any, nodes: int) -> Array:
+    """Return one label per node as a flat array; of a column vector with scikit-learn's warning."""
+    if y is None:
+        raise LabelError(
+            "GAMLPClassifier requires y to be passed, but the target y is None.\n"
+            "Give one label per row; with an adjacency, −1 where it is unknown."
+        )
+    try:
+        flat: Array = np.asarray(column_or_1d(y, warn=True))
+    except ValueError as error:
+        raise ShapeError(str(error)) from error
+    if len(flat) != nodes:
+        raise ShapeError(f"Found {nodes:,} rows of X and {len(flat):,} labels.\nGive one label per row.")
+    return flat
+
+
+def discrete(y: Array) -> Array:
+    """Return known labels as numbers or words, no longer as objects; what is no class is refused."""
+    y = np.array(y.tolist()) if y.dtype == object else y
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        raise LabelError("y contains NaN or infinity.\nEvery row needs a class; with an adjacency, −1 is unknown.")
+    try:
+        check_classification_targets(y)
+    except ValueError as error:
+        raise LabelError(str(error)) from error
+    return y
+
+
+def unknown(y: Array) -> Array:
+    """Say which labels are not known: −1 and NaN, or None, "" and "-1" among words."""
+    if y.dtype.kind in "OUS":
+        return np.array([is_unknown(value) for value in y.tolist()], dtype=bool)
+    return np.asarray((y == -1) | np.isnan(y))
+
+
+def as_adjacency(adjacency: Any, X: Array) -> Adjacency:
+    """Take any adjacency that fits the rows of X; None is no edge at all."""
+    if adjacency is None:
+        return Adjacency(np.zeros(len(X) + 1, np.int64), np.zeros(0, np.int32))
+    if isinstance(adjacency, Adjacency):
+        adjacency.check()
+        return adjacency
+    from gamlp.graph.convert import from_scipy
+
+    return from_scipy(adjacency, X).adjacency
+
+
+def seed_from(random_state: Any) -> int:
+    """Return a whole number as it is; draw one from anything else that scikit-learn takes."""
+    if not isinstance(random_state, int | np.integer):
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    if random_state < 0:
+        raise SettingsError(f"random_state is {random_state}.\nExpected 0 or more, a RandomState, or None.")
+    return int(random_state)
+
+
+def storable(value: Any) -> Any:
+    """Return a parameter as JSON holds it; a random generator has no content to keep, and becomes None."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.random.RandomState):
+        return None
+    return {key: storable(each) for key, each in value.items()} if isinstance(value, dict) else value
