@@ -1,0 +1,148 @@
+"""gamlp explain, report: what a run learned, as tables, pictures and one page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gamlp.cli import common
+from gamlp.cli.common import Json
+from gamlp.cli.train import record_of
+
+if TYPE_CHECKING:
+    from gamlp.explain.attention import Weights
+    from gamlp.explain.node import NodeStory
+    from gamlp.explain.opened import OpenedRun
+    from gamlp.explain.receptive import Reach
+
+Run = Annotated[Path, typer.Argument(help="A run directory made by gamlp train.")]
+RunSeed = Annotated[int | None, typer.Option("--seed", help="Which seed's model; by default the best on validation.")]
+OwnRoot = Annotated[
+    Path | None, typer.Option("--root", help="The folder with data sets; by default where the run found them.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command(epilog="Examples: gamlp explain runs/RUN · gamlp explain runs/RUN --node gimp")(explain)
+
+
+def explain(
+    run: Run,
+    *,
+    node: Annotated[str | None, typer.Option("--node", help="Tell the story of this node, by its id.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Where pictures go; by default RUN/explain.")] = None,
+    seed: RunSeed = None,
+    root: OwnRoot = None,
+    json: Json = False,
+) -> None:
+    """Show what the attention learned, or why one node was given its class."""
+    from gamlp.explain.node import explain_node
+
+    with common.shown_progress():
+        opened = opened_run(run, seed, root)
+        if node is None:
+            facts, shown = explained_run(opened, out or run / "explain")
+        else:
+            story = explain_node(opened, node)
+    if node is None:
+        common.print_json(facts) if json else show_run(*shown, facts)
+    elif json:
+        common.print_json({"run": str(run), "seed": opened.seed, **story.as_data()})
+    else:
+        show_node(story)
+
+
+def opened_run(run: Path, seed: int | None, root: Path | None) -> OpenedRun:
+    """Read a run and its graph again."""
+    from gamlp.explain.opened import open_run
+
+    source = dict(record_of(run)["graph"])
+    if root is not None:
+        source["root"] = str(root.resolve())
+    return open_run(common.read_source(source), run, seed=seed)
+
+
+def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], tuple[list[Weights], list[Reach]]]:
+    """Write the pictures of a run and return its numbers."""
+    from gamlp.explain.attention import explain_attention
+    from gamlp.explain.plots import write_attention, write_reach
+    from gamlp.explain.receptive import receptive_fields
+
+    tables = explain_attention(opened)
+    reach = receptive_fields(opened.graph.adjacency, hops=max(2, tables[0].mean.shape[1] - 1))
+    stems = ("attention", "attention-by-degree", "attention-right-and-wrong", "attention-by-class")
+    files = [file for stem, table in zip(stems, tables, strict=True) for file in write_attention(table, out / stem)]
+    if reach:
+        files += write_reach(reach, out / "receptive-field")
+    facts = {
+        "run": str(opened.folder),
+        "seed": opened.seed,
+        "attention": {
+            stem: [
+                {"group": group, "nodes": int(count), "weights": row.tolist()}
+                for group, count, row in zip(table.groups, table.nodes, table.mean, strict=True)
+            ]
+            for stem, table in zip(stems, tables, strict=True)
+        },
+        "receptive_field": {one.region: one.shares.mean(axis=0).tolist() for one in reach},
+        "files": [str(file) for file in files],
+    }
+    return facts, (tables, reach)
+
+
+def show_run(tables: list[Weights], reach: list[Reach], facts: dict[str, Any]) -> None:
+    """Print the attention by degree and outcome, and how far nodes see."""
+    from rich.console import Console
+    from rich.table import Table
+
+    out = Console()
+    _, by_degree, by_outcome, _ = tables
+    table = Table(title=f"Mean weight of each hop, seed {facts['seed']}", title_justify="left")
+    for name in ("nodes", "count", *(f"hop {hop}" for hop in range(by_degree.mean.shape[1]))):
+        table.add_column(name, justify="left" if name == "nodes" else "right")
+    for words, weights in (("degree", by_degree), ("test,", by_outcome)):
+        for group, count, row in zip(weights.groups, weights.nodes, weights.mean, strict=True):
+            table.add_row(f"{words} {group}", f"{count:,}", *(f"{value:.3f}" for value in row))
+        table.add_section()
+    out.print(table)
+    for one in reach:
+        shares = " · ".join(f"{hop}: {100 * share:.3g} %" for hop, share in enumerate(one.shares.mean(axis=0)) if hop)
+        out.print(f"Share of the graph within hops, {one.region} regions: {shares}", highlight=False)
+    folder = Path(facts["files"][0]).parent
+    out.print(f"{len(facts['files'])} files are in {folder}.", highlight=False, soft_wrap=True)
+
+
+def show_node(story: NodeStory) -> None:
+    """Print the story of one node."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = Console(highlight=False)
+    label = "its label is unknown" if story.label is None else f"its label is {escape(story.label)}"
+    member = f"a {story.member} node" if story.member else "in no set"
+    out.print(
+        f"[bold]{escape(story.name)}[/]: predicted [bold]{escape(story.predicted)}[/] "
+        f"({100 * story.confidence:.1f} %), {label}; {member} with {story.degree:,} neighbours."
+    )
+    chances = ", ".join(f"{escape(name)} {100 * chance:.1f} %" for name, chance in story.top.items())
+    out.print(f"Most probable: {chances}.")
+    table = Table(title="Nodes at each distance, and the training labels among them", title_justify="left")
+    for name in ("hop", "weight", "nodes", "labelled", "support"):
+        table.add_column(name, justify="right")
+    table.add_column("most frequent classes")
+    for ring in story.rings:
+        table.add_row(
+            str(ring.hop),
+            "–" if ring.weight is None else f"{ring.weight:.3f}",
+            f"{ring.nodes:,}",
+            f"{ring.labelled:,}",
+            "–" if ring.support is None else f"{100 * ring.support:.0f} %",
+            ", ".join(f"{escape(name)} {count:,}" for name, count in list(ring.classes.items())[:4]),
+        )
+    out.print(table)
+    if story.cut_at is not None:
+        out.print(f"From hop {story.cut_at} on the neighbourhood is too large to count.")

@@ -1,0 +1,145 @@
+"""The story of one node: what it was given, how far it looked, and which known labels stand around it.
+
+Ring l holds the nodes at distance l. Of each ring the *training* labels are counted by class: what a method could know
+of the neighbourhood. The support is the share of the predicted class among them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gamlp.errors import IdError
+from gamlp.explain.opened import OpenedRun
+from gamlp.explain.receptive import rings
+from gamlp.files import Array
+from gamlp.graph.graph import Graph
+
+LIMIT = 20_000_000  # adjacency entries read for one ring at most
+COMPARED = 100_000  # names compared for a suggestion at most
+
+
+@dataclass(frozen=True)
+class Ring:
+    """The nodes at one distance."""
+
+    hop: int
+    weight: float | None  # the attention on this hop
+    nodes: int
+    labelled: int  # how many of them train
+    classes: dict[str, int]  # the most frequent classes of these, most frequent first
+    support: float | None  # share of the predicted class among these; None where none is labelled
+
+
+@dataclass(frozen=True)
+class NodeStory:
+    """All that a run says of one node."""
+
+    name: str
+    node: int
+    degree: int
+    member: str  # train, valid, test, or empty
+    label: str | None
+    predicted: str
+    confidence: float
+    top: dict[str, float]  # the most probable classes, most probable first
+    rings: list[Ring]
+    cut_at: int | None  # the first ring that was too large to look at
+
+    def as_data(self) -> dict[str, Any]:
+        """Return plain numbers and words, for JSON."""
+        return {**vars(self), "rings": [vars(ring) for ring in self.rings]}
+
+
+def explain_node(run: OpenedRun, text: str, *, top: int = 5) -> NodeStory:
+    """Tell the story of the node whose id, as it came in, is `text`."""
+    node = find_node(run.graph, text)
+    place = int(np.searchsorted(run.rows, node))
+    if place == len(run.rows) or run.rows[place] != node:
+        raise IdError(
+            f"Node '{text}' is in the graph, but this run predicts only the {len(run.rows):,} nodes of its split.\n"
+            "Train with --set rows=all to predict every node."
+        )
+    chances, label = run.probabilities[place], int(run.labels[place])
+    best = np.argsort(-chances, kind="stable")[:top]
+    weights = None if run.attention is None else run.attention[place]
+    around, cut_at = rings_of(run, node, int(best[0]), weights, top=top)
+    return NodeStory(
+        name=run.name_of(node),
+        node=node,
+        degree=int(run.degrees[place]),
+        member=member_of(run, node),
+        label=run.graph.classes[label] if label >= 0 else None,
+        predicted=run.graph.classes[best[0]],
+        confidence=float(chances[best[0]]),
+        top={run.graph.classes[number]: float(chances[number]) for number in best},
+        rings=around,
+        cut_at=cut_at,
+    )
+
+
+def rings_of(
+    run: OpenedRun, node: int, predicted: int, weights: Array | None, *, top: int
+) -> tuple[list[Ring], int | None]:
+    """Count the training labels around a node, as far as it looks: K hops, or 2 where hops are not weighed."""
+    hops = 2 if weights is None else len(weights) - 1
+    known = np.full(run.graph.nodes, -1, dtype=np.int64)
+    known[run.split.train] = run.graph.labels[run.split.train]
+    found = []
+    for hop, ids in enumerate(rings(run.graph.adjacency, node, hops=hops, limit=LIMIT)):
+        labels = known[ids]
+        counts = np.bincount(labels[labels >= 0], minlength=len(run.graph.classes))
+        labelled = int(counts.sum())
+        order = [number for number in np.argsort(-counts, kind="stable")[:top] if counts[number]]
+        found.append(
+            Ring(
+                hop=hop,
+                weight=None if weights is None else float(weights[hop]),
+                nodes=len(ids),
+                labelled=labelled,
+                classes={run.graph.classes[number]: int(counts[number]) for number in order},
+                support=int(counts[predicted]) / labelled if labelled else None,
+            )
+        )
+    return found, None if len(found) > hops else len(found)
+
+
+def member_of(run: OpenedRun, node: int) -> str:
+    """Return the set a node stands in."""
+    for name in ("train", "valid", "test"):
+        if np.isin(node, getattr(run.split, name)):
+            return name
+    return ""
+
+
+def find_node(graph: Graph, text: str) -> int:
+    """Return the node with this id; an unknown one is answered with the ids most like it."""
+    if graph.names is None:
+        if text.isdecimal() and int(text) < graph.nodes:
+            return int(text)
+        raise IdError(f"There is no node '{text}'.\nThe nodes are numbered from 0 to {graph.nodes - 1:,}.")
+    if graph.names.dtype.kind in "iu":
+        matches = np.flatnonzero(graph.names == int(text)) if text.lstrip("-").isdecimal() else np.zeros(0, int)
+    else:
+        matches = np.flatnonzero(graph.names == text)
+    if len(matches):
+        return int(matches[0])
+    raise IdError(f"There is no node '{text}' among the {graph.nodes:,}.\n{suggestion(text, graph.names)}")
+
+
+def suggestion(text: str, names: Array) -> str:
+    """Say which names are like `text`: of very many, those that begin alike are compared."""
+    known = [str(name) for name in names] if len(names) <= COMPARED else begins_like(text, names)
+    close = difflib.get_close_matches(text, known, n=3, cutoff=0.6)
+    if close:
+        return f"Did you mean {' or '.join(repr(name) for name in close)}?"
+    return f"Ids look like this: {', '.join(str(name) for name in names[:3])}."
+
+
+def begins_like(text: str, names: Array) -> list[str]:
+    """Return the names with the same first two letters, at most as many as are compared."""
+    start = text[:2]
+    return [name for name in map(str, names) if name.startswith(start)][:COMPARED]

@@ -1,0 +1,93 @@
+"""gamlp explain, through the command line."""
+
+import csv
+import json
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gamlp.cli import main
+
+
+def run_command(capsys, *arguments):
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    said = capsys.readouterr()
+    return left.value.code, said.out, said.err
+
+
+def test_pictures_and_numbers_of_a_run(tiny_graph, run_of, capsys):
+    run = run_of(replace(tiny_graph, classes=("cost: $5", "a_b$", "蓝 <b>")))
+    code, out, _ = run_command(capsys, "explain", run, "--json")
+    assert code == 0
+    facts = json.loads(out)
+    assert len(facts["files"]) == 15
+    assert {file.name for file in (run / "explain").iterdir()} >= {"attention.png", "attention.svg", "attention.csv"}
+    assert (run / "explain" / "attention.png").read_bytes().startswith(b"\x89PNG")
+    assert ElementTree.parse(run / "explain" / "attention-by-class.svg").getroot().tag.endswith("svg")
+    rows = list(csv.reader((run / "explain" / "attention.csv").read_text(encoding="utf-8").splitlines()))
+    assert rows[0] == ["group", "nodes", "hop 0", "hop 1", "hop 2"]
+    # degree 1–4: nodes 0–3 with ½, ¼, ¼ and nodes 5–8 with ¼, ½, ¼
+    assert [rows[1][0], *map(float, rows[1][1:])] == ["1–4", 8, 0.375, 0.375, 0.25]
+    assert facts["attention"]["attention"][0] == {"group": "1–4", "nodes": 8, "weights": [0.375, 0.375, 0.25]}
+
+
+def test_the_table_names_every_range(tiny_graph, run_of, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("gamlp.explain.plots.save", lambda stem, draw, size: [])  # drawing takes seconds
+    code, out, _ = run_command(capsys, "explain", run_of(tiny_graph), "--out", tmp_path / "pictures")
+    assert code == 0
+    for words in ("degree 0", "degree 1–4", "degree 5–8", "test, right", "hop 2", "dense regions"):
+        assert words in out
+    assert (tmp_path / "pictures" / "receptive-field.csv").exists()
+
+
+def test_one_node(tiny_graph, run_of, capsys):
+    run = run_of(tiny_graph)
+    code, out, _ = run_command(capsys, "explain", run, "--node", "node-4")
+    assert code == 0
+    assert "node-4: predicted red (90.0 %), its label is blue; a test node with 5 neighbours." in " ".join(out.split())
+    code, out, _ = run_command(capsys, "explain", run, "--node", "node-4", "--json")
+    assert json.loads(out)["rings"][1]["classes"] == {"red": 1, "blue": 1}
+
+
+def test_names_are_not_read_as_markup(tiny_graph, run_of, capsys):
+    names = np.array([f"[bold]{index}[/]" for index in range(10)])
+    code, out, _ = run_command(capsys, "explain", run_of(replace(tiny_graph, names=names)), "--node", "[bold]4[/]")
+    assert code == 0
+    assert out.startswith("[bold]4[/]: predicted red")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--node", "node-44"], "Did you mean 'node-4'"),
+        (["--seed", "3"], "has no seed 3.\nIt has: 0."),
+    ],
+)
+def test_what_is_refused(tiny_graph, run_of, capsys, arguments, words):
+    code, out, err = run_command(capsys, "explain", run_of(tiny_graph), *arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+
+
+def test_a_run_without_attention_is_refused_but_its_nodes_are_told(tiny_graph, run_of, capsys):
+    run = run_of(tiny_graph, attention=None, method="gcn")
+    code, _, err = run_command(capsys, "explain", run)
+    assert code == 2
+    assert "SettingsError: gcn does not weigh hops" in err
+    assert run_command(capsys, "explain", run, "--node", "node-1")[0] == 0
+
+
+def test_an_unfinished_run_and_a_changed_graph(tiny_graph, run_of, capsys):
+    run = run_of(tiny_graph, probabilities=np.full((10, 4), 0.25))
+    code, _, err = run_command(capsys, "explain", run)
+    assert code == 2
+    assert "The graph has changed since the run" in err
+    record = json.loads((run / "run.json").read_text())
+    del record["result"]
+    (run / "run.json").write_text(json.dumps(record))
+    code, _, err = run_command(capsys, "explain", run)
+    assert code == 2
+    assert "is not finished" in err
