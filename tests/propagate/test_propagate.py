@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from functools import partial
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+import gamlp.propagate
 from gamlp.errors import IdError, NotFiniteError, SettingsError, ShapeError
 from gamlp.graph.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
@@ -208,3 +211,15 @@ def test_what_cannot_be_propagated_is_refused():
         Normalization(r=1.5)
     with pytest.raises(SettingsError, match="nowhere"):
         propagate(path_graph(3), features, hops=1, device="nowhere")
+
+
+def test_nothing_heavy_is_imported_before_it_is_used():
+    program = """
+import sys
+import gamlp.graph.csr, gamlp.propagate, gamlp.propagate.cache
+assert not {"numba", "scipy", "torch"} & set(sys.modules)
+assert gamlp.propagate.Normalization().r == 0.5
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    with pytest.raises(AttributeError, match="nothing_of_this_name"):
+        gamlp.propagate.nothing_of_this_name  # noqa: B018

@@ -8,8 +8,6 @@ are always added up in the same order, the same for (i, j) and (j, i).
     count → places → place → settle (sort and merge each bucket) → indptr → write          O(E) each
 """
 
-# ruff: noqa: PLR0917 — compiled functions take their arguments by place
-
 from __future__ import annotations
 
 from functools import partial

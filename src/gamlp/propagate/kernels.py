@@ -1,9 +1,9 @@
 """The inner loop: out[i] = scale[i] · Σ_j w_ij x[j] over one row of the adjacency, with the sums held in registers.
 
-LLVM sees V vectors of 16 float32 as V accumulators, so a row of x is read once, aligned, and nothing is spilled:
-one hop costs E reads of a row, and reading is all that takes time. Rows are padded to 16·V columns; wider matrices go
-in column blocks (`widest_block`). Rows of float16 are passed as uint16, widened on load and narrowed on store; the
-sums are float32 always.
+LLVM sees V vectors of 16 float32 as V accumulators, so a row of x is read once, aligned, and nothing is spilled: one
+hop costs E reads of a row, each asked for some entries ahead, and reading is all that takes time. Rows are padded to
+16·V columns; wider matrices go in column blocks (`widest_block`). Rows of float16 are passed as uint16, widened on load
+and narrowed on store; the sums are float32 always.
 
 Every element is summed in the order of the row's entries, without reassociation: the bits depend neither on the
 number of threads nor on the width of the blocks.
@@ -11,8 +11,6 @@ number of threads nor on the width of the blocks.
 The kernels run on one thread and without the interpreter's lock. What is compiled is kept on disk; numba looks at the
 date of this file alone to see whether that is still good, so after a change in `halves` touch this file too.
 """
-
-# ruff: noqa: PLR0917 — compiled functions take their arguments by place
 
 from __future__ import annotations
 
@@ -27,9 +25,11 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from gamlp.files import Array
+from gamlp.pages import LINE
 from gamlp.propagate import halves
 
 LANES = 16  # float32 values in an LLVM vector: one zmm, two ymm or four xmm registers
+AHEAD = 16  # entries between asking for a row and adding it
 
 _BYTE = ir.IntType(8)
 _INDEX = ir.IntType(64)
@@ -129,9 +129,12 @@ def _emit_gather(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     sums = [cgutils.alloca_once(builder, _SUM) for _ in range(vectors)]
     _start_sums(builder, sums, source, arguments[5])
     add = _adder(context, builder, weighting, arguments[1])
+    final = builder.sub(indices.nitems, _INDEX(1))
     with cgutils.for_range_slice(builder, arguments[2], arguments[3], _INDEX(1), _INDEX) as (entry, _):
-        column = builder.load(builder.gep(indices.data, [entry]))
-        neighbour = source.at(builder.sext(column, _INDEX) if column.type.width < 64 else column)
+        later = builder.add(entry, _INDEX(AHEAD))
+        later = builder.select(builder.icmp_signed("<", later, final), later, final)
+        source.prefetch(_neighbour(builder, indices, later), vectors)
+        neighbour = source.at(_neighbour(builder, indices, entry))
         plus = add(entry)
         for v, total in enumerate(sums):
             builder.store(plus(builder.load(total), source.load(neighbour, v)), total)
@@ -140,6 +143,11 @@ def _emit_gather(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     for v, total in enumerate(sums):
         target.store(builder.fmul(builder.load(total), factor), goal, v)
     return context.get_dummy_value()
+
+
+def _neighbour(builder: Any, indices: Any, entry: Any) -> Any:
+    column = builder.load(builder.gep(indices.data, [entry]))
+    return builder.sext(column, _INDEX) if column.type.width < _INDEX.width else column
 
 
 def _start_sums(builder: Any, sums: list[Any], source: _Rows, own: Any) -> None:
@@ -197,6 +205,16 @@ class _Rows:
     def _vector(self, place: Any, v: int) -> Any:
         pointer = self.builder.gep(place, [_INDEX(v * self.bytes)], source_etype=_BYTE)
         return self.builder.bitcast(pointer, self.type.as_pointer())
+
+    def prefetch(self, row: Any, vectors: int) -> None:
+        """Ask for a row's cache lines before they are needed."""
+        pointer, flag = _BYTE.as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, flag, flag, flag])
+        function = self.builder.module.declare_intrinsic("llvm.prefetch", [pointer], kind)
+        place = self.at(row)
+        for offset in range(0, vectors * self.bytes, LINE):
+            line = self.builder.gep(place, [_INDEX(offset)], source_etype=_BYTE)
+            self.builder.call(function, [line, flag(0), flag(3), flag(1)])
 
     def load(self, place: Any, v: int) -> Any:
         vector = self.builder.load(self._vector(place, v), align=self.bytes // LANES)

@@ -4,8 +4,6 @@ Inside, a block of columns is a matrix (N, 16·V) of float32 or float16, see `ga
 y = D^(−r) x, times a power of two for each column (see `memory`).
 """
 
-# ruff: noqa: PLR0917 — compiled functions take their arguments by place
-
 from __future__ import annotations
 
 from typing import Any
