@@ -94,7 +94,9 @@ def test_walks_give_unbiased_losses_and_messages():
         terms[batch.nodes] += batch.weights
         messages[np.ix_(nodes, nodes)] += batch.view.adjacency.to_dense().numpy()
         present[nodes] += 1
-    np.testing.assert_allclose(terms[train] / 1500, 1, atol=0.1)
+    np.testing.assert_allclose(
+        terms[train] / 1500, 1 / 4, atol=0.025
+    )  # four training nodes, each a quarter of the loss
     np.testing.assert_allclose(messages / present[:, None], matrices.mean(matrix).toarray(), atol=0.08)
 
 

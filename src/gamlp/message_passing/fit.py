@@ -58,15 +58,14 @@ class Training:
         method = METHODS[name]
         self.name, self.options, self.device, self.takes_labels = name, options, device, method.takes_labels
         features = scaled(np.asarray(graph.features), scaling=options.feature_scaling)
-        source = Source(features, matrix_of(graph.adjacency), method.normalize, np.sort(split.train), options)
+        source = Source(features, matrix_of(graph.adjacency), method.normalize, np.sort(split.train), options, device)
         self.sampler = method.sampler(source)
         self.network = method.network(Sizes(graph.features.shape[1], len(graph.classes)), options).to(device)
         self.optimizer = optimizer_of(self.network, options)
         self.train_labels = known(graph.labels, split.train)
         self.valid = torch.from_numpy(np.asarray(split.valid)).to(device)
         self.valid_labels = torch.from_numpy(graph.labels[split.valid]).to(device)
-        given = torch.from_numpy(self.train_labels)
-        self.whole = source.view.with_given(given).to(device)
+        self.whole = source.view.with_given(torch.from_numpy(self.train_labels))
 
     def run(self, seed: int) -> Fitted:
         """Train until the validation score stands still, then predict with the best weights."""
@@ -100,15 +99,15 @@ class Training:
                 hidden = random.random(len(rows)) >= self.options.label_rate
                 hidden[random.integers(len(rows))] = True  # at least one node to learn from
                 view = view.with_given(given_labels(len(view.given), rows[~hidden], self.train_labels[nodes[~hidden]]))
-                rows, nodes, weights = rows[hidden], nodes[hidden], weights[hidden]
-            losses.append(self.step(view.to(self.device), rows, self.train_labels[nodes], weights))
+                rows, nodes, weights = rows[hidden], nodes[hidden], weights[hidden] / weights[hidden].sum()
+            losses.append(self.step(view, rows, self.train_labels[nodes], weights))
         return float(np.mean(losses))
 
     def step(self, view: View, rows: Array, labels: Array, weights: Array) -> float:
         """Take one step; return its loss."""
         logits = self.network(view)[torch.from_numpy(rows).to(self.device)]
         each = functional.cross_entropy(logits, torch.from_numpy(labels).to(self.device), reduction="none")
-        loss = (each * torch.from_numpy(weights).to(each)).mean()
+        loss = (each * torch.from_numpy(weights).to(each)).sum()
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()

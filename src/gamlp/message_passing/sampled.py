@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from gamlp.message_passing.views import View, view_of
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A view, and the training nodes in it: their rows, their ids in the graph and their weights in the loss."""
+    """A view, and the training nodes in it: their rows, ids in the graph and weights in the loss, a sum."""
 
     view: View
     rows: Array
@@ -46,11 +47,16 @@ class Source:
     normalize: Callable[[Matrix], Matrix]
     train: Array
     options: Options
+    device: str = "cpu"
 
-    @property
+    @cached_property
     def view(self) -> View:
         """The whole graph, as training on it or judging on it sees it."""
-        return view_of(self.features, self.normalize(self.matrix))
+        return view_of(self.features, self.normalize(self.matrix)).to(self.device)
+
+    def part(self, nodes: Array, matrix: Matrix) -> View:
+        """Some nodes and the normalised matrix between them."""
+        return view_of(self.features[nodes], matrix).to(self.device)
 
 
 Sampler = Callable[[np.random.Generator], Iterator[Batch]]
@@ -58,8 +64,13 @@ Sampler = Callable[[np.random.Generator], Iterator[Batch]]
 
 def whole(source: Source) -> Sampler:
     """One batch: the whole graph."""
-    batch = Batch(source.view, source.train, source.train, np.ones(len(source.train)))
+    batch = Batch(source.view, source.train, source.train, equal(source.train))
     return lambda random: iter([batch])
+
+
+def equal(nodes: Array) -> Array:
+    """Return the weights of a plain mean."""
+    return np.full(len(nodes), 1 / len(nodes))
 
 
 def neighbours(source: Source) -> Sampler:
@@ -75,7 +86,7 @@ def neighbours(source: Source) -> Sampler:
             seeds = np.sort(order[start : start + options.batch_size])
             nodes, drawn = around(matrix, seeds, layers=options.layers, fanout=options.fanout, random=random)
             rows = np.searchsorted(nodes, seeds)
-            yield Batch(view_of(source.features[nodes], drawn), rows, seeds, np.ones(len(seeds)))
+            yield Batch(source.part(nodes, drawn), rows, seeds, equal(seeds))
 
     return sample
 
@@ -119,7 +130,7 @@ def clustered(source: Source) -> Sampler:
             rows = np.flatnonzero(is_train[nodes])
             if len(rows):
                 matrix = source.normalize(source.matrix[nodes][:, nodes])
-                yield Batch(view_of(source.features[nodes], matrix), rows, nodes[rows], np.ones(len(rows)))
+                yield Batch(source.part(nodes, matrix), rows, nodes[rows], equal(rows))
 
     return sample
 
@@ -144,8 +155,8 @@ def walks(source: Source) -> Sampler:
             values = matrix.data[part.data - 1] * corrections(part, node_count[nodes], entry_count)
             inside = sp.csr_array((values.astype(np.float32), part.indices, part.indptr), shape=part.shape)
             rows = np.flatnonzero(np.isin(nodes, source.train))
-            weights = options.coverage / np.maximum(node_count[nodes[rows]], 1)
-            yield Batch(view_of(source.features[nodes], inside), rows, nodes[rows], weights)
+            weights = options.coverage / np.maximum(node_count[nodes[rows]], 1) / len(source.train)
+            yield Batch(source.part(nodes, inside), rows, nodes[rows], weights)
 
     return sample
 

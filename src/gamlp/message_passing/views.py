@@ -32,7 +32,7 @@ class View:
 
     def with_given(self, given: torch.Tensor) -> View:
         """Return the view with other labels as input."""
-        return replace(self, given=given)
+        return replace(self, given=given.to(self.given.device))
 
 
 @dataclass(frozen=True)
