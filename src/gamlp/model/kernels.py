@@ -138,6 +138,7 @@ def backward_rows(first, last, x, skip, scale, shift, slope, mean, threshold, ke
                 passed[c] = keep if kept[c] >= threshold else zero
             for c in range(columns):
                 passed[c] *= grad[row, c]
+            for c in range(columns):
                 out[row, c] = passed[c] * (one if before[c] > 0 else slope[c])
             for c in range(columns):
                 slopes[c] += passed[c] * (zero if before[c] > 0 else before[c])
