@@ -193,7 +193,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = load_recipe(self.recipe).resolve(method, chosen, Outline.of(graph, split))
         hops = Workshop(graph, device=self.device).hops(settings, split)
         trained = train_stages(graph, split, hops, settings, seed=seed, device=self.device)
-        scaling = Scaling.fit(settings.feature_scaling, graph.features)
+        scaling = Scaling.fit(settings.feature_scaling, graph.features, components=settings.components)
         self._model = Model(trained.network, settings, scaling, graph.features.shape[1], graph.classes, self.method)
         self.settings_ = settings
         self.probabilities_, self.attention_ = trained.probabilities, trained.weights

@@ -39,6 +39,8 @@ class Settings(BaseModel):
     # 2 propagate
     feature_scaling: Literal["none", "row", "unit", "standard"] = "none"
     """What is done to the features first: rows to sum 1, rows to length 1, or columns to mean 0 and variance 1."""
+    components: Annotated[int, Field(ge=0)] = 0
+    """Rotate the features onto so many leading singular vectors; 0 keeps them as they are."""
     hops: Annotated[int, Field(ge=0)] = 5
     normalization: Share = 0.5
     """r in D^(r−1) A D^(−r)."""

@@ -28,3 +28,16 @@ def test_another_graph_is_scaled_by_what_was_measured_on_the_first():
     other = np.array([[1.0, 1.0, 8.0]], dtype=np.float32)
     expected = StandardScaler().fit(FEATURES).transform(other)
     np.testing.assert_allclose(Scaling.fit("standard", FEATURES)(other), expected, rtol=1e-6)
+
+
+def test_components_keep_the_inner_products_that_a_singular_value_decomposition_keeps():
+    random = np.random.default_rng(0)
+    features = (random.normal(size=(60, 4)) @ random.normal(size=(4, 30))).astype(np.float32)
+    scaling = Scaling.fit("none", features, components=4)
+    rotated = scaling(features)
+    assert rotated.shape == (60, 4)
+    np.testing.assert_allclose(rotated @ rotated.T, features @ features.T, atol=1e-3)
+    values = np.linalg.svd(features.astype(np.float64), compute_uv=False)[:2]
+    fewer = Scaling.fit("none", features, components=2)(features)
+    np.testing.assert_allclose(np.linalg.norm(fewer, axis=0), values, rtol=1e-4)
+    assert Scaling.fit("none", features, components=40)(features) is features

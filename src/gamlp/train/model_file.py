@@ -20,7 +20,7 @@ from gamlp.model import Network, build_network
 from gamlp.propagate import Normalization, propagate
 from gamlp.propagate.scaling import Scaling
 from gamlp.settings import Settings, settings_from
-from gamlp.train.checkpoint import load_tensors, save_tensors
+from gamlp.train.checkpoint import load_tensors, prefixed, save_tensors, without_prefix
 from gamlp.train.inputs import Inputs, predict
 
 
@@ -94,10 +94,8 @@ class Model:
 
 def save_model(model: Model, folder: Path) -> None:
     """Write both files into `folder`; model.json comes last."""
-    tensors = {f"network.{name}": tensor for name, tensor in model.network.state_dict().items()}
-    if model.scaling.mean is not None and model.scaling.scale is not None:
-        tensors["scaling.mean"] = torch.from_numpy(model.scaling.mean)
-        tensors["scaling.scale"] = torch.from_numpy(model.scaling.scale)
+    tensors = prefixed("network", model.network.state_dict())
+    tensors |= {f"scaling.{name}": torch.from_numpy(value) for name, value in model.scaling.arrays().items()}
     save_tensors(folder / "model.safetensors", tensors, {})
     content = {
         "format": 1,
@@ -115,13 +113,11 @@ def load_model(folder: Path, *, device: str = "cpu") -> Model:
     tensors, _ = load_tensors(folder / "model.safetensors")
     try:
         settings = settings_from(content["settings"])
-        network = build_network(settings, features=content["features"], classes=len(content["classes"]), seed=0)
-        weights = {name.removeprefix("network."): value for name, value in tensors.items() if "network." in name}
-        network.load_state_dict(weights)
-        scaling = Scaling(
-            settings.feature_scaling,
-            *(tensors[name].numpy() if name in tensors else None for name in ("scaling.mean", "scaling.scale")),
-        )
+        width = content["features"] if "scaling.directions" not in tensors else settings.components
+        network = build_network(settings, features=width, classes=len(content["classes"]), seed=0)
+        network.load_state_dict(without_prefix("network", tensors))
+        measured = without_prefix("scaling", tensors)
+        scaling = Scaling(settings.feature_scaling, **{name: value.numpy() for name, value in measured.items()})
         return Model(
             network.to(device), settings, scaling, content["features"], tuple(content["classes"]), content["method"]
         )

@@ -87,7 +87,7 @@ def learn_network(
     hops = workshop.hops(task.settings, split)
     trained = train_stages(graph, split, hops, task.settings, seed=seed, folder=folder, device=task.device)
     if folder is not None:
-        scaling = Scaling.fit(task.settings.feature_scaling, graph.features)
+        scaling = Scaling.fit(task.settings.feature_scaling, graph.features, components=task.settings.components)
         width = graph.features.shape[1]
         save_model(Model(trained.network, task.settings, scaling, width, graph.classes, task.method.name), folder)
     return Learned(

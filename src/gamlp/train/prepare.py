@@ -33,6 +33,7 @@ class Workshop:
         stationary = settings.combiner == "smoothing"
         key = (
             settings.feature_scaling,
+            settings.components,
             settings.normalization,
             settings.self_loops,
             settings.storage,
@@ -47,7 +48,7 @@ class Workshop:
         return Hops(kept.values[:, : settings.hops + 1], kept.rows, limit, kept.key)
 
     def _compute(self, settings: Settings, rows: Array | None, *, stationary: bool) -> Hops:
-        scaling = Scaling.fit(settings.feature_scaling, self.graph.features)
+        scaling = Scaling.fit(settings.feature_scaling, self.graph.features, components=settings.components)
         return cached_propagate(
             self.cache,
             self.graph.adjacency,
