@@ -19,7 +19,9 @@ from gamlp.methods import Method, method_named
 from gamlp.recipes.adapt import Outline, adapted
 from gamlp.settings import Settings, settings_from
 
-KEYS = {"title", "source", "method", "adapt", "sizes", "published", "settings", "methods"}
+Published = tuple[float, float | None]  # mean and std in %; not everyone publishes a std
+TEXTS = {"title", "source", "method"}
+KEYS = TEXTS | {"adapt", "sizes", "published", "settings", "methods"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Recipe:
     method: str  # what `gamlp train` runs when no method is named
     adapt: bool = False  # whether settings not given here are fitted to the graph's sizes
     sizes: Mapping[str, int] = field(default_factory=dict)  # features, classes, subsets: gives the parameter count
-    published: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # method → test accuracy in %, std
+    published: Mapping[str, Published] = field(default_factory=dict)  # method → test accuracy in %, std
     settings: Mapping[str, Any] = field(default_factory=dict)
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -82,9 +84,7 @@ def load_recipe(name: str | Path) -> Recipe:
 
 def recipe_from(name: str, content: dict[str, Any]) -> Recipe:
     """Check the content of a recipe file: every key is known, every setting possible."""
-    for key in content:
-        if key not in KEYS:
-            raise SettingsError(f"Recipe {name}: there is no key '{key}'.\n{did_you_mean(key, KEYS)}")
+    check_tables(name, content)
     recipe = Recipe(
         name=name,
         title=content.get("title", name),
@@ -92,7 +92,7 @@ def recipe_from(name: str, content: dict[str, Any]) -> Recipe:
         method=content.get("method", "gamlp-jk"),
         adapt=content.get("adapt", False),
         sizes=content.get("sizes", {}),
-        published={method: (values[0], values[1]) for method, values in content.get("published", {}).items()},
+        published={method: published_of(name, values) for method, values in content.get("published", {}).items()},
         settings=content.get("settings", {}),
         methods=content.get("methods", {}),
     )
@@ -100,6 +100,28 @@ def recipe_from(name: str, content: dict[str, Any]) -> Recipe:
     for other in recipe.methods:
         check_method(recipe, method_named(other))
     return recipe
+
+
+def check_tables(name: str, content: dict[str, Any]) -> None:
+    """Refuse unknown keys, and a value of the wrong kind."""
+    for key, value in content.items():
+        if key not in KEYS:
+            raise SettingsError(f"Recipe {name}: there is no key '{key}'.\n{did_you_mean(key, KEYS)}")
+        kind: type = str if key in TEXTS else bool if key == "adapt" else dict
+        if not isinstance(value, kind):
+            words = {str: "text in quotes", bool: "true or false", dict: f"a table, [{key}]"}[kind]
+            raise SettingsError(f"Recipe {name}: {key} = {value!r}.\nExpected {words}.")
+    for method, values in content.get("methods", {}).items():
+        if not isinstance(values, dict):
+            raise SettingsError(f"Recipe {name}: methods.{method} = {values!r}.\nExpected a table, [methods.{method}].")
+
+
+def published_of(recipe: str, values: Any) -> Published:
+    """Read [mean] or [mean, std]."""
+    numbers = isinstance(values, list) and all(isinstance(value, int | float) for value in values)
+    if not numbers or len(values) not in (1, 2):
+        raise SettingsError(f"Recipe {recipe}: published = {values!r}.\nWrite [mean] or [mean, std], in %.")
+    return float(values[0]), float(values[1]) if len(values) == 2 else None
 
 
 def check_method(recipe: Recipe, method: Method) -> None:
