@@ -1,18 +1,92 @@
-"""gamlp recipes: what has been set before, with its source and its result."""
+"""gamlp compare and recipes: methods beside each other, and what has been set and published before."""
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
 from gamlp.cli import common
-from gamlp.cli.common import AnySeed, Json
+from gamlp.cli.common import AnySeed, Cache, Column, Device, Directed, Features, Json, Root, Seed, Set, What
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
+    app.command(epilog="Example: gamlp compare cora --methods sgc,sign,gamlp-jk,gamlp-jk+rlu --seeds 10")(compare)
     app.command()(recipes)
+
+
+def compare(
+    what: What = None,
+    *,
+    methods: Annotated[
+        str | None, typer.Option(help="Names with commas between, or all; by default the methods on hops.")
+    ] = None,
+    recipe: common.Recipe = None,
+    set_: Set = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds; all methods get the same.", min=1)] = 3,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option("--out", help="The directory; by default a new one in runs/.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", help="Take up a comparison that was interrupted.")] = None,
+    root: Root = Path("data"),
+    column: Column = None,
+    features: Features = None,
+    directed: Directed = False,
+    device: Device = "cpu",
+    cache: Cache = None,
+    json: Json = False,
+) -> None:
+    """Train several methods on the same seeds and splits and show them beside what was published.
+
+    --set KEY=VALUE holds for every method that has the setting, --set METHOD.KEY=VALUE for one.
+    """
+    from gamlp.cli.train import default_recipe, new_folder
+    from gamlp.train import comparison as logic
+
+    if resume is not None:
+        asked = logic.comparison_of(logic.comparison_record(resume))
+    else:
+        source = common.graph_source(what, root, column, features, directed)
+        asked = logic.Comparison(
+            methods=logic.methods_named(methods),
+            recipe=recipe or default_recipe(source["what"]),
+            overrides=common.overrides(set_),
+            seeds=list(range(seed, seed + seeds)),
+            device=device,
+            source=source,
+        )
+    with common.shown_progress():
+        graph = common.read_source(dict(asked.source or {}))
+    folder = resume or out or new_folder(f"{graph.name}-comparison")
+    with common.shown_progress(f"What is finished is kept; go on with: gamlp compare --resume {folder}"):
+        result = logic.compare(graph, asked, folder=folder, cache=cache)
+    if json:
+        common.print_json(result)
+    else:
+        show(result)
+
+
+def show(result: dict[str, Any]) -> None:
+    """Print the final table, the best mean test accuracy in bold."""
+    from rich.box import SIMPLE
+    from rich.console import Console
+    from rich.table import Table
+
+    from gamlp.train.comparison_table import HEADER, best_row, cells, footnote
+
+    table = Table(title=f"Methods on {result['dataset']}", title_justify="left", box=SIMPLE)
+    for name in HEADER:
+        table.add_column(name, justify="left" if name == "method" else "right", no_wrap=True)
+    best = best_row(result["rows"])
+    for index, row in enumerate(result["rows"]):
+        table.add_row(*cells(row), style="bold" if index == best else None)
+    console = Console()
+    if not console.is_terminal:  # a file has room
+        console.width = max(console.width, 120)
+    console.print(table)
+    console.print(footnote(result), highlight=False, soft_wrap=True)
+    console.print(f"Everything is in {result['out']}.", highlight=False, soft_wrap=True)
 
 
 def recipes(*, seed: AnySeed = 0, json: Json = False) -> None:
@@ -34,11 +108,16 @@ def recipes(*, seed: AnySeed = 0, json: Json = False) -> None:
         table.add_row(
             row["name"],
             row["method"],
-            "" if published is None else f"{published[0]:.2f} ± {published[1]:.2f}",
+            "" if published is None else published_text(*published),
             "" if row["parameters"] is None else f"{row['parameters']:,}",
             row["source"],
         )
     Console().print(table)
+
+
+def published_text(mean: float, std: float | None) -> str:
+    """Write a published accuracy, in %, with its std where there is one."""
+    return f"{mean:.2f}" + ("" if std is None else f" ± {std:.2f}")
 
 
 def entry(recipe: Any) -> dict[str, Any]:
