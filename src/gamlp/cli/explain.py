@@ -33,6 +33,10 @@ def explain(
     run: Run,
     *,
     node: Annotated[str | None, typer.Option("--node", help="Tell the story of this node, by its id.")] = None,
+    hop_figure: Annotated[
+        bool, typer.Option("--hop-figure", help="Find how many hops suit 20 test nodes, by training SGC many times.")
+    ] = False,
+    runs: Annotated[int, typer.Option("--runs", help="How often --hop-figure trains for each hop.", min=1)] = 50,
     out: Annotated[Path | None, typer.Option("--out", help="Where pictures go; by default RUN/explain.")] = None,
     seed: RunSeed = None,
     root: OwnRoot = None,
@@ -43,16 +47,21 @@ def explain(
 
     with common.shown_progress():
         opened = opened_run(run, seed, root)
-        if node is None:
-            facts, shown = explained_run(opened, out or run / "explain")
-        else:
+        if node is not None:
             story = explain_node(opened, node)
-    if node is None:
-        common.print_json(facts) if json else show_run(*shown, facts)
-    elif json:
-        common.print_json({"run": str(run), "seed": opened.seed, **story.as_data()})
-    else:
+            facts = {"run": str(run), "seed": opened.seed, **story.as_data()}
+        elif hop_figure:
+            facts = suited_hops(opened, out or run / "explain", runs)
+        else:
+            facts, tables, reach = explained_run(opened, out or run / "explain")
+    if json:
+        common.print_json(facts)
+    elif node is not None:
         show_node(story)
+    elif hop_figure:
+        show_suited(facts)
+    else:
+        show_run(tables, reach, facts)
 
 
 def opened_run(run: Path, seed: int | None, root: Path | None) -> OpenedRun:
@@ -65,7 +74,7 @@ def opened_run(run: Path, seed: int | None, root: Path | None) -> OpenedRun:
     return open_run(common.read_source(source), run, seed=seed)
 
 
-def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], tuple[list[Weights], list[Reach]]]:
+def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], list[Weights], list[Reach]]:
     """Write the pictures of a run and return its numbers."""
     from gamlp.explain.attention import explain_attention
     from gamlp.explain.plots import write_attention, write_reach
@@ -90,7 +99,42 @@ def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], tuple[l
         "receptive_field": {one.region: one.shares.mean(axis=0).tolist() for one in reach},
         "files": [str(file) for file in files],
     }
-    return facts, (tables, reach)
+    return facts, tables, reach
+
+
+def suited_hops(opened: OpenedRun, out: Path, runs: int) -> dict[str, Any]:
+    """Write the figure of suitable hops and return its numbers."""
+    from gamlp.explain.hop_suitability import hop_suitability
+    from gamlp.explain.plots import write_suitability
+
+    found = hop_suitability(opened, runs=runs)
+    return {
+        "run": str(opened.folder),
+        "runs": runs,
+        "nodes": [
+            {"id": name, "shares": shares.tolist(), "best_hop": int(shares.argmax())}
+            for name, shares in zip(found.names, found.shares.T, strict=True)
+        ],
+        "files": [str(file) for file in write_suitability(found, out / "hop-suitability")],
+    }
+
+
+def show_suited(facts: dict[str, Any]) -> None:
+    """Print how often each number of hops was right, and the best one."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=f"Share of {facts['runs']} SGC runs that are right, %", title_justify="left")
+    table.add_column("test node")
+    for name in (*(f"{hop} hops" for hop in range(len(facts["nodes"][0]["shares"]))), "best"):
+        table.add_column(name, justify="right")
+    for node in facts["nodes"]:
+        best = str(node["best_hop"]) if max(node["shares"]) > 0 else "none"
+        table.add_row(escape(node["id"]), *(f"{100 * share:.0f}" for share in node["shares"]), best)
+    out = Console()
+    out.print(table)
+    out.print(f"Pictures are in {Path(facts['files'][0]).parent}.", highlight=False, soft_wrap=True)
 
 
 def show_run(tables: list[Weights], reach: list[Reach], facts: dict[str, Any]) -> None:

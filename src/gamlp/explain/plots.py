@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from gamlp.explain.hop_suitability import Suitability
+
 COLOURS = "viridis_r"
 MOST_ROWS = 60
 SPARSE, DENSE = "#0072b2", "#d55e00"  # Okabe and Ito's blue and vermilion
@@ -94,13 +96,43 @@ def write_reach(regions: Sequence[Reach], stem: Path) -> list[Path]:
     return [*save(stem, draw, size=(5.6, 3.6)), table]
 
 
-def heat(axes: Axes, values: Array, *, rows: Sequence[str], columns: Sequence[str], label: str) -> None:
+def write_suitability(found: Suitability, stem: Path) -> list[Path]:
+    """Draw the share of runs that are right, hops × nodes, from white to blue as the paper does."""
+    hops = [str(hop) for hop in range(len(found.shares))]
+    rows = [
+        (name, int(node), *(f"{share:.4f}" for share in shares))
+        for name, node, shares in zip(found.names, found.nodes, found.shares.T, strict=True)
+    ]
+    table = write_csv(stem, ("id", "node", *(f"hop {hop}" for hop in hops)), rows)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        names = [plain(name, length=20) for name in found.names]
+        heat(axes, found.shares, rows=hops, columns=names, label="share of runs that are right", colours="Blues", low=0)
+        axes.tick_params(axis="x", rotation=90)
+        axes.invert_yaxis()
+        axes.set(title=f"How many hops suit a node: SGC, {found.runs} runs", xlabel="test node", ylabel="hops")
+
+    return [*save(stem, draw, size=(2.4 + 0.34 * max(10, len(found.nodes)), 2.6 + 0.3 * len(hops))), table]
+
+
+def heat(
+    axes: Axes,
+    values: Array,
+    *,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    label: str,
+    colours: str = COLOURS,
+    low: float | None = None,
+) -> None:
     """Draw values in [0, 1] as coloured cells, each written out where there is room.
 
-    The colours begin at the tenth below the smallest value: weights that differ by a few hundredths still tell apart.
+    Unless told otherwise the colours begin at the tenth below the smallest value: weights that differ by a few
+    hundredths still tell apart.
     """
-    low = min(0.9, np.floor(10 * float(values.min(initial=1.0))) / 10)
-    image = axes.imshow(values, cmap=COLOURS, vmin=low, vmax=1, aspect="auto")
+    low = min(0.9, np.floor(10 * float(values.min(initial=1.0))) / 10) if low is None else low
+    image = axes.imshow(values, cmap=colours, vmin=low, vmax=1, aspect="auto")
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(len(rows)), rows)
     axes.tick_params(length=0)
