@@ -29,7 +29,7 @@ def test_the_loss_is_cross_entropy_and_weighted_divergence():
         divergences.append(
             confidence * sum(teacher[place, j] * np.log(teacher[place, j] / student[row, j]) for j in range(3))
         )
-    expected = 3 / 5 * cross_entropy + 0.7 * 2 / 5 * np.mean(divergences)
+    expected = (3 * cross_entropy + 0.7 * 2 * np.mean(divergences)) / (3 + 0.7 * 2)
     found = stage_loss(torch.from_numpy(logits), parts, lesson, Settings(gamma=0.7))
     assert float(found) == pytest.approx(expected, rel=1e-12)
 

@@ -2,8 +2,13 @@
 
     L = L_CE + γ·L_KD                                                     (paper, section 3.3)
 
-over the training nodes V_l and, from the second stage on, the reliable nodes V_r. As in the published runs both
-losses are means over their rows of a batch, each weighted by its share of the batch, where the paper writes sums.
+over the training nodes V_l and, from the second stage on, the reliable nodes V_r. The paper sums over nodes; here a
+batch with n training and m reliable rows has the weighted mean
+
+    L = (n·mean CE + γ·m·mean KD) / (n + γ·m)
+
+The two keep the paper's proportion, and as Adam does not feel the scale of a loss, the steps are the same; but weight
+decay, which does feel it, then weighs the same in every stage.
 """
 
 from __future__ import annotations
@@ -118,15 +123,15 @@ def run_epoch(
 def stage_loss(logits: Tensor, parts: list[Array], lesson: Lesson, settings: Settings) -> Tensor:
     """Return L_CE + γ·L_KD of one batch, whose rows are the training part, then the reliable part."""
     train, reliable = parts[0], parts[1]
-    rows = len(train) + len(reliable)
     labels = torch.from_numpy(lesson.train_labels[np.searchsorted(lesson.train, train)]).to(logits.device)
-    loss = (
-        functional.cross_entropy(logits[: len(train)], labels) * (len(train) / rows) if len(train) else logits.sum() * 0
-    )
-    if len(reliable):
+    loss = functional.cross_entropy(logits[: len(train)], labels, reduction="sum")
+    weight = float(len(train))
+    if len(reliable) and settings.gamma:
         teacher = torch.from_numpy(lesson.teacher[np.searchsorted(lesson.reliable, reliable)]).to(logits.device)
-        loss = loss + settings.gamma * (len(reliable) / rows) * distillation_loss(logits[len(train) : rows], teacher)
-    return loss
+        rows = slice(len(train), len(train) + len(reliable))
+        loss = loss + settings.gamma * len(reliable) * distillation_loss(logits[rows], teacher)
+        weight += settings.gamma * len(reliable)
+    return loss / max(weight, 1e-12)
 
 
 def agreement(
