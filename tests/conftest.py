@@ -38,7 +38,7 @@ def planted() -> Graph:
     return planted_graph()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_planted():
     return planted_graph
 

@@ -47,11 +47,9 @@ def training_labels(graph):
 
 
 @pytest.fixture(scope="module")
-def world():
+def world(make_planted):
     """A graph whose edges tell far more than its features, and a classifier fitted on it."""
-    from conftest import planted_graph
-
-    graph = planted_graph()
+    graph = make_planted()
     A = scipy_of(graph.adjacency)
     y = training_labels(graph)
     fitted = GAMLPClassifier(**LONGER).fit(graph.features, y, adjacency=A, valid=graph.split.valid)

@@ -37,8 +37,11 @@ def predict(
 ) -> None:
     """Write the class of every node: of the run's own graph, or of another graph with the same features."""
     from gamlp.errors import MissingFileError
-    from gamlp.train.predictions import predictions_table, stored, write_table
+    from gamlp.train.predictions import check_ending, predictions_table, stored, write_table
+    from gamlp.train.prepare import check_device
 
+    check_ending(out)
+    check_device(device)
     record = record_of(run)
     if "result" not in record:
         raise MissingFileError(f"{run} is not finished.\nFinish it with: gamlp train --resume {run}")
@@ -52,7 +55,7 @@ def predict(
             graph, probabilities = on_another_graph(folder, graph, device)
             rows = np.arange(graph.nodes)
         else:
-            graph = common.read_source(record["graph"])
+            graph = own_graph(record, run)
             rows, probabilities = stored(folder)
         write_table(predictions_table(graph, rows, probabilities, seed=None if what else chosen), out)
     result: dict[str, Any] = {
@@ -66,6 +69,19 @@ def predict(
         common.print_json(result)
     else:
         typer.echo(f"{len(rows):,} predictions of seed {chosen} are in {out}.")
+
+
+def own_graph(record: dict[str, Any], run: Path) -> Any:
+    """Read the graph that the run was trained on, and make sure that it still is that graph."""
+    from gamlp.errors import StorageError
+
+    graph = common.read_source(record["graph"])
+    if graph.fingerprint != record["fingerprint"]:
+        raise StorageError(
+            f"The graph of {run} has changed since it was trained.\n"
+            "Restore it, or name the changed graph after the run: gamlp predict RUN GRAPH."
+        )
+    return graph
 
 
 def on_another_graph(folder: Path, graph: Any, device: str) -> tuple[Any, Any]:

@@ -45,6 +45,7 @@ def train(
     from gamlp.train.run import Order, order_of, train_run
 
     if resume is not None:
+        refuse_beside_resume(what=what, method=method, recipe=recipe, set_=set_, out=out)
         order = order_of(record_of(resume))
         folder = resume
     else:
@@ -72,6 +73,17 @@ def train(
         show(result)
 
 
+def refuse_beside_resume(**given: Any) -> None:
+    """A run goes on as it was begun: what it is cannot be said anew."""
+    from gamlp.errors import SettingsError
+
+    names = {"what": "GRAPH", "set_": "--set"}
+    for name, value in given.items():
+        if value:
+            option = names.get(name, f"--{name}")
+            raise SettingsError(f"{option} was given beside --resume.\nA run goes on as it was begun: leave it out.")
+
+
 def default_recipe(what: list[str]) -> str:
     """Return the recipe of a known data set, else the one that adapts itself."""
     from gamlp.recipes import recipe_names
@@ -88,14 +100,17 @@ def method_of(recipe: str) -> str:
 
 def record_of(run: Path) -> dict[str, Any]:
     """Read run.json of a run directory."""
-    from gamlp.errors import MissingFileError
+    from gamlp.errors import FormatError, MissingFileError
     from gamlp.files import read_json
 
-    if not (run / "run.json").exists():
+    if not (run / "run.json").is_file():
         raise MissingFileError(
             f"{run} is not a run directory: it has no run.json.\nName a folder that gamlp train made."
         )
-    return dict(read_json(run / "run.json"))
+    record = read_json(run / "run.json")
+    if not isinstance(record, dict) or "graph" not in record:
+        raise FormatError(f"{run / 'run.json'} does not describe a run.\nRestore it, or train again.")
+    return record
 
 
 def new_folder(name: str) -> Path:

@@ -8,7 +8,6 @@ that the process holds: the graph, hops shared with other methods, and mapped fi
 from __future__ import annotations
 
 import gc
-import resource
 import sys
 from pathlib import Path
 
@@ -23,11 +22,15 @@ def reset_peak() -> bool:
     return True
 
 
-def peak_bytes() -> int:
-    """Return the largest resident size since the last reset."""
+def peak_bytes() -> int | None:
+    """Return the largest resident size since the last reset; None on Windows, which keeps no such mark."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.split("VmHWM:")[1].split()[0]) * 1024
     except (OSError, IndexError):  # getrusage may remember the size of the process that started this one
+        if sys.platform == "win32":
+            return None
+        import resource
+
         size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return size if sys.platform == "darwin" else size * 1024  # macOS counts bytes, others KiB

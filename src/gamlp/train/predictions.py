@@ -39,8 +39,7 @@ def predictions_table(graph: Graph, rows: Array, probabilities: Array, *, seed: 
 
 def write_table(table: pa.Table, path: Path) -> None:
     """Write .parquet or .csv, by the name's ending."""
-    if path.suffix not in {".parquet", ".csv"}:
-        raise InputError(f"Predictions cannot be written as '{path.name}'.\nUse a name that ends in .parquet or .csv.")
+    check_ending(path)
     with replacing(path) as file:
         if path.suffix == ".parquet":
             from pyarrow import parquet
@@ -50,6 +49,12 @@ def write_table(table: pa.Table, path: Path) -> None:
             from pyarrow import csv
 
             csv.write_csv(table, file)
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a name that does not say which of the two formats is meant."""
+    if path.suffix not in {".parquet", ".csv"}:
+        raise InputError(f"Predictions cannot be written as '{path.name}'.\nUse a name that ends in .parquet or .csv.")
 
 
 def write_predictions(graph: Graph, folder: Path, seed: int) -> None:

@@ -10,23 +10,23 @@ A run that was killed is taken up again from its directory: finished seeds and s
 from __future__ import annotations
 
 import platform
-import resource
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gamlp.errors import InputError, StorageError
+from gamlp.errors import FormatError, InputError, SettingsError, StorageError
 from gamlp.files import read_json, write_json
 from gamlp.graph.graph import Graph
 from gamlp.methods import Method, method_named
 from gamlp.progress import progress
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import Recipe, load_recipe
+from gamlp.train.memory import peak_bytes
 from gamlp.train.metrics import mean_and_std
 from gamlp.train.one_seed import Task, train_seed
-from gamlp.train.prepare import Workshop
+from gamlp.train.prepare import Workshop, check_device
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,19 @@ class Order:
 
 
 def task_of(method: Method, recipe: Recipe, overrides: Mapping[str, Any], graph: Graph, order: Order) -> Task:
-    """Return the method with the settings that recipe, graph and user give it."""
+    """Return the method with the settings that recipe, graph and user give it; refuse what could not be trained."""
+    check_device(order.device)
+    split = graph.split_for(order.seeds[0])
     if method.kind == "message-passing":
-        return Task(method, None, {**recipe.own(method), **overrides}, order.device)
-    outline = Outline.of(graph, graph.split_for(order.seeds[0]))
-    return Task(method, recipe.resolve(method, overrides, outline), {}, order.device)
+        from gamlp.message_passing.settings import options_for
+
+        options = {**recipe.own(method), **overrides}
+        options_for(method.base, options)
+        return Task(method, None, options, order.device)
+    settings = recipe.resolve(method, overrides, Outline.of(graph, split))
+    if settings.correct_and_smooth and settings.rows != "all":
+        raise SettingsError("Correct and smooth needs all nodes.\nUse --set rows=all, or leave out +cs.")
+    return Task(method, settings, {}, order.device)
 
 
 def train_run(
@@ -108,17 +116,19 @@ def open_record(graph: Graph, order: Order, task: Task, folder: Path | None) -> 
                     f"{folder} holds another run: its {key} differs.\nResume it as it was, or choose another --out."
                 )
         return there
-    if folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder} is not empty and not a run.\nChoose a new folder with --out.")
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise InputError(f"{folder} is there, and neither empty nor a run.\nChoose a new folder with --out.")
     write_json(folder / "run.json", record)
     return record
 
 
 def order_of(record: Mapping[str, Any]) -> Order:
     """Return what a run.json asked for."""
-    return Order(
-        record["method"], record["recipe"], record["overrides"], record["seeds"], record["device"], record["graph"]
-    )
+    try:
+        asked = [record[key] for key in ("method", "recipe", "overrides", "seeds", "device", "graph")]
+    except KeyError as error:
+        raise FormatError(f"run.json does not say {error}.\nRestore it, or train again.") from error
+    return Order(*asked)
 
 
 def summary(graph: Graph, order: Order, results: list[dict[str, Any]], *, seconds: float) -> dict[str, Any]:
@@ -134,7 +144,7 @@ def summary(graph: Graph, order: Order, results: list[dict[str, Any]], *, second
         "seeds": list(order.seeds),
         "seconds": seconds,
         "seconds_per_seed": sum(result["seconds"] for result in results) / len(results),
-        "peak_memory_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "peak_memory_bytes": peak_bytes(),
         "best_seed": best_seed(results),
         "runs": results,
     }
