@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gamlp.errors import SettingsError
 from gamlp.graph.splits import Split
 from gamlp.propagate import Normalization, propagate
 from gamlp.settings import Settings
@@ -121,3 +122,8 @@ def test_patience_ends_a_stage_early(planted):
     trained = run(planted, SMALL.model_copy(update={"epochs": (200,), "patience": 5}))
     stage = trained.stages[0]
     assert stage["epochs"] == stage["best_epoch"] + 5 < 200
+
+
+def test_a_loss_that_is_no_number_ends_with_advice(planted):
+    with pytest.raises(SettingsError, match="Lower learning_rate"):
+        run(planted, SMALL.model_copy(update={"learning_rate": 1e30, "batch_norm": False}))

@@ -13,6 +13,7 @@ decay, which does feel it, then weighs the same in every stage.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +22,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from gamlp.errors import SettingsError
 from gamlp.files import Array
 from gamlp.labels import AveragedTeacher, consistency_loss, distillation_loss, ramp_up, soften
 from gamlp.model import Network
@@ -80,6 +82,11 @@ def train_stage(
         while course.epoch < epochs and (course.best_epoch < 0 or course.epoch - course.best_epoch < settings.patience):
             loss = run_epoch(network, adam, averaged, inputs, lesson, settings, key=[seed, stage, course.epoch])
             course.epoch += 1
+            if not math.isfinite(loss):
+                raise SettingsError(
+                    f"The loss is {loss} in epoch {course.epoch} of stage {stage + 1}.\n"
+                    "Lower learning_rate, set batch_norm=true, or scale the features: feature_scaling=standard."
+                )
             if course.epoch % settings.evaluate_every == 0 or course.epoch == epochs:
                 evaluate(network, inputs, lesson, course, loss)
             if checkpoint.due():
