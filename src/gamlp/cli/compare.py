@@ -39,12 +39,14 @@ def compare(
 ) -> None:
     """Train several methods on the same seeds and splits and show them beside what was published.
 
-    --set KEY=VALUE holds for every method that has the setting, --set METHOD.KEY=VALUE for one.
+    --set KEY=VALUE holds for every method that has the setting and does not fix it itself,
+    --set METHOD.KEY=VALUE for one.
     """
-    from gamlp.cli.train import default_recipe, new_folder
+    from gamlp.cli.train import default_recipe, new_folder, refuse_beside_resume
     from gamlp.train import comparison as logic
 
     if resume is not None:
+        refuse_beside_resume(what=what, methods=methods, recipe=recipe, set_=set_, out=out)
         asked = logic.comparison_of(logic.comparison_record(resume))
     else:
         source = common.graph_source(what, root, column, features, directed)

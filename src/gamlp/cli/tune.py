@@ -44,11 +44,13 @@ def tune(
 
     A setting given with --set stays as it is. Test labels are not read.
     """
+    from gamlp.cli.train import refuse_beside_resume
     from gamlp.train import study as studies
     from gamlp.train import tuning
 
     studies.optuna_or_error()
     if resume is not None:
+        refuse_beside_resume(what=what, method=method, recipe=recipe, set_=set_, study=study)
         asked = studies.asked(resume)
         order, out, file, count = asked["order"], Path(asked["out"]), resume, trials or asked["trials"]
     else:

@@ -45,7 +45,7 @@ class Comparison:
 
     methods: Sequence[str]
     recipe: str
-    overrides: Mapping[str, Any]  # KEY: for every method that has it; METHOD.KEY: for one
+    overrides: Mapping[str, Any]  # KEY: for every method that has it and does not fix it; METHOD.KEY: for one
     seeds: Sequence[int]
     device: str = "cpu"
     source: Mapping[str, Any] | None = None  # how the graph was read, for reading it again
@@ -100,7 +100,7 @@ def checked(graph: Graph, comparison: Comparison, folder: Path) -> dict[str, Tas
         order = comparison.order(method.name)
         tasks[method.name] = task = order.task(graph)
         if method.kind == "message-passing":
-            from gamlp.message_passing import pyg  # noqa: F401 — raises MissingExtraError
+            import gamlp.message_passing.pyg  # noqa: F401 — raises MissingExtraError
             from gamlp.message_passing.settings import options_for
 
             options_for(method.base, task.options)
@@ -127,9 +127,12 @@ def owner(key: str) -> str:
 
 
 def takes(method: Method, key: str) -> bool:
-    """Tell whether an override for all is one for this method; methods on hops refuse what nobody knows."""
+    """Tell whether an override for all is one for this method: not where the method fixes the setting.
+
+    An MLP stays without hops, SGC stays linear. What nobody knows is left for the settings to refuse.
+    """
     if method.kind != "message-passing":
-        return True
+        return key not in method.fixed
     from gamlp.message_passing.settings import COMMON, DEFAULTS
 
     return key in COMMON or key in DEFAULTS[method.base]
@@ -142,7 +145,10 @@ def check_overrides(methods: Sequence[Method], overrides: Mapping[str, Any]) -> 
         if owner(key) and owner(key) not in names:
             raise SettingsError(f"--set {key}: no such method is compared.\n{did_you_mean(owner(key), names)}")
         if not owner(key) and not any(takes(method, key) for method in methods):
-            raise SettingsError(f"None of the methods has a setting '{key}'.\nLeave it out, or name other methods.")
+            raise SettingsError(
+                f"None of the methods leaves '{key}' to be set.\n"
+                f"Leave it out, or write METHOD.{key}=VALUE to set it regardless."
+            )
 
 
 def running_order(tasks: Mapping[str, Task]) -> list[str]:

@@ -1,0 +1,193 @@
+"""Methods side by side: the same hops, one row each in the order asked for, nothing trained twice or too early."""
+
+import csv
+import json
+import sys
+
+import numpy as np
+import pytest
+
+from gamlp.errors import InputError, MissingExtraError, MissingFileError, SettingsError, StorageError
+from gamlp.methods import method_named
+from gamlp.recipes.writer import write_recipe
+from gamlp.train import comparison as module
+from gamlp.train import prepare, run
+from gamlp.train.comparison import (
+    Comparison,
+    compare,
+    comparison_of,
+    comparison_record,
+    methods_named,
+    overrides_for,
+    running_order,
+)
+from gamlp.train.comparison_table import markdown
+from gamlp.train.memory import peak_bytes, reset_peak
+
+QUICK = {"hidden": 8, "label_layers": 1, "epochs": 3, "hops": 3}
+
+
+def asked(*methods, recipe="default", seeds=(0, 1), **overrides):
+    return Comparison(list(methods), recipe, {**QUICK, **overrides}, list(seeds))
+
+
+def test_rows_tell_what_the_runs_tell(planted, tmp_path):
+    content = {"method": "sgc", "published": {"sgc": [81.0, 0.2], "mlp": [55.5]}}
+    write_recipe(tmp_path / "mine.toml", content)
+    wanted = asked("mlp", "label-propagation", "sgc", recipe=str(tmp_path / "mine.toml"))
+    result = compare(planted, wanted, folder=tmp_path / "all")
+    assert [row["method"] for row in result["rows"]] == ["mlp", "label-propagation", "sgc"]
+    for row in result["rows"]:
+        seeds = [tmp_path / "all" / row["method"] / f"seed-{seed}" / "result.json" for seed in (0, 1)]
+        results = [json.loads(file.read_text()) for file in seeds]
+        for part in ("valid_accuracy", "test_accuracy"):
+            values = [result[part] for result in results]
+            assert row[part] == pytest.approx(np.mean(values))
+            assert row[f"{part}_std"] == pytest.approx(np.std(values, ddof=1))
+        assert row["seconds"] == pytest.approx(np.mean([result["seconds"] for result in results]))
+        assert row["peak_memory_bytes"] > 2**20
+    assert [row["published"] for row in result["rows"]] == [0.555, None, 0.81]
+    assert [row["published_std"] for row in result["rows"]] == [None, None, 0.002]
+    assert result["rows"][2]["parameters"] == (12 + 1) * 3  # SGC: one linear layer, 12 features to 3 classes
+    with (tmp_path / "all" / "comparison.csv").open() as file:
+        table = list(csv.DictReader(file))
+    assert [float(row["test_accuracy"]) for row in table] == [row["test_accuracy"] for row in result["rows"]]
+    assert comparison_record(tmp_path / "all")["rows"] == result["rows"]
+    assert comparison_of(comparison_record(tmp_path / "all")) == wanted
+
+
+def test_markdown_by_hand():
+    row = {
+        "method": "sgc", "valid_accuracy": 0.5, "valid_accuracy_std": None, "test_accuracy": 0.81234,
+        "test_accuracy_std": 0.00456, "seconds": 1.25, "parameters": 1234, "peak_memory_bytes": 3 * 2**20,
+        "published": 0.81, "published_std": 0.002,
+    }  # fmt: skip
+    worse = {**row, "method": "mlp", "test_accuracy": 0.7, "published": None, "published_std": None}
+    lines = markdown(
+        {"dataset": "g", "seeds": [0, 1], "recipe": "r", "propagation_seconds": 2.0, "rows": [worse, row]}
+    ).splitlines()
+    assert lines[4] == "| mlp | 50.00 | 70.00 ± 0.46 | – | 1.2 | 1,234 | 3 |"
+    assert lines[5] == "| sgc | 50.00 | **81.23 ± 0.46** | 81.00 ± 0.20 | 1.2 | 1,234 | 3 |"
+
+
+def test_methods_that_propagate_alike_share_one_propagation(planted, tmp_path, monkeypatch):
+    made = []
+    real = prepare.cached_propagate
+    monkeypatch.setattr(
+        prepare, "cached_propagate", lambda *words, **options: made.append(options["hops"]) or real(*words, **options)
+    )
+    wanted = asked("mlp", "sgc", "gamlp-smoothing", "sign", seeds=[0], **{"sgc.hops": 2})
+    compare(planted, wanted, folder=tmp_path)
+    assert made == [3]
+
+
+def test_running_order_by_hand(planted):
+    wanted = asked(
+        "sgc", "s2gc", "gcn", "sign", "gamlp-smoothing", **{"sgc.hops": 2, "s2gc.normalization": 0.0, "hops": 4}
+    )
+    tasks = {name: wanted.order(name).task(planted) for name in wanted.methods}
+    assert running_order(tasks) == ["gamlp-smoothing", "sign", "sgc", "s2gc", "gcn"]
+
+
+def test_an_interrupted_comparison_goes_on(planted, tmp_path, monkeypatch):
+    wanted = asked("gamlp-recursive", "sgc")
+    whole = compare(planted, wanted, folder=tmp_path / "whole")
+    real, trained = run.train_seed, []
+
+    def counting(*words, **options):
+        if len(trained) == 3:
+            raise KeyboardInterrupt
+        trained.append(options["folder"].name)
+        return real(*words, **options)
+
+    monkeypatch.setattr(run, "train_seed", counting)
+    with pytest.raises(KeyboardInterrupt):
+        compare(planted, wanted, folder=tmp_path / "cut")
+    again = comparison_of(comparison_record(tmp_path / "cut"))
+    monkeypatch.setattr(run, "train_seed", real)
+    resumed = compare(planted, again, folder=tmp_path / "cut")
+    keys = ("method", "valid_accuracy", "valid_accuracy_std", "test_accuracy", "test_accuracy_std", "parameters")
+    assert [[row[key] for key in keys] for row in resumed["rows"]] == [
+        [row[key] for key in keys] for row in whole["rows"]
+    ]
+    monkeypatch.setattr(run, "train_seed", None)  # from now on nothing may train
+    assert compare(planted, again, folder=tmp_path / "cut")["rows"] == resumed["rows"]
+
+
+def test_a_method_can_be_added_later(planted, tmp_path, monkeypatch):
+    first = compare(planted, asked("sgc"), folder=tmp_path)
+    both = compare(planted, asked("label-propagation", "sgc"), folder=tmp_path)
+    assert both["rows"][1] == first["rows"][0]
+    with pytest.raises(StorageError, match="its settings differs"):
+        compare(planted, asked("sgc", hops=1), folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        (asked("sgc", "gamlp-jj"), "Did you mean 'gamlp-jk'"),
+        (asked("sgc", hopps=3), "Did you mean 'hops'"),
+        (asked("sgc", head_layers=2), "None of the methods leaves 'head_layers' to be set"),
+        (asked("sgc", "gcn", **{"gcn.hops": 3}), "gcn has no setting 'hops'"),
+        (asked("sgc", **{"sgcc.hops": 3}), "Did you mean 'sgc'"),
+        (Comparison(["gcn"], "default", {"hops": 3}, [0]), "None of the methods leaves 'hops' to be set"),
+        (asked("sgc", "gamlp-jk+cs", rows="labelled"), "Correct and smooth"),
+        (asked("sgc", recipe="corra"), "There is no recipe 'corra'"),
+    ],
+)
+def test_all_is_checked_before_anything_trains(planted, tmp_path, wanted, message):
+    with pytest.raises(SettingsError, match=message):
+        compare(planted, wanted, folder=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_extra_is_told_before_anything_trains(planted, tmp_path, monkeypatch):
+    monkeypatch.delitem(sys.modules, "gamlp.message_passing.pyg", raising=False)
+    monkeypatch.setitem(sys.modules, "torch_geometric", None)
+    with pytest.raises(MissingExtraError, match=r"gamlp\[pyg\]"):
+        compare(planted, asked("sgc", "gcn", **{"gcn.epochs": 1}), folder=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_something_else_is_left_alone(planted, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    for place in (tmp_path, tmp_path / "notes.txt"):
+        with pytest.raises(InputError, match="not a comparison"):
+            compare(planted, asked("label-propagation"), folder=place)
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+    with pytest.raises(MissingFileError, match=r"no comparison\.json"):
+        comparison_record(tmp_path)
+
+
+def test_overrides_reach_the_methods_that_have_them():
+    overrides = {"hidden": 8, "hops": 2, "gamlp-jk.hops": 3, "gamlp-jk+rlu.hops": 4, "gcn.epochs": 5}
+    assert overrides_for(method_named("gcn"), overrides) == {"hidden": 8, "epochs": 5}
+    assert overrides_for(method_named("sgc"), overrides) == {"hidden": 8, "hops": 2}
+    assert overrides_for(method_named("gamlp-jk"), overrides) == {"hidden": 8, "hops": 3}
+    assert overrides_for(method_named("gamlp-jk+rlu"), overrides) == {"hidden": 8, "hops": 4}
+    assert overrides_for(method_named("mlp"), overrides) == {"hidden": 8}  # an MLP has no hops
+    assert overrides_for(method_named("mlp"), {"mlp.hops": 1}) == {"hops": 1}  # unless it is told so itself
+
+
+def test_names_of_methods(monkeypatch):
+    assert methods_named(" sgc, gamlp-jk+rlu,sgc ") == ["sgc", "gamlp-jk+rlu"]
+    assert "gamlp-jk+rlu" in methods_named(None)
+    assert "gcn" not in methods_named(None)
+    assert "gcn" in methods_named("all")
+    monkeypatch.setattr(module, "find_spec", lambda name: None)
+    assert methods_named("all") == methods_named(None)
+    with pytest.raises(SettingsError, match="No method"):
+        methods_named(" , ")
+
+
+def test_the_peak_is_of_the_work_since_the_reset():
+    large = np.ones(2**23)  # 64 MiB
+    assert large.sum() == 2**23
+    del large
+    before = peak_bytes()
+    if not reset_peak():
+        pytest.skip("this system cannot reset the peak")
+    assert peak_bytes() < before - 2**25
+    again = np.ones(2**22)
+    assert again.sum() == 2**22
+    assert peak_bytes() < before
