@@ -153,7 +153,9 @@ def agreement(
     """Return the weighted consistency loss of the rows from `start` on; it grows over the first quarter of a stage."""
     target = averaged(*(None if part is None else part[start:] for part in batch)).logits.softmax(dim=1)
     weight = settings.consistency * ramp_up(key[2], settings.epochs[key[1]] // 4)
-    return weight * consistency_loss(logits[start:], target, threshold=settings.consistency_threshold)
+    return weight * consistency_loss(
+        logits[start:], target, threshold=settings.consistency_threshold, temperature=settings.temperature
+    )
 
 
 def evaluate(network: Network, inputs: Inputs, lesson: Lesson, course: Course, loss: float) -> None:
