@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gamlp.explain.node import NodeStory
     from gamlp.explain.opened import OpenedRun
     from gamlp.explain.receptive import Reach
+    from gamlp.graph.graph import Graph
 
 Run = Annotated[Path, typer.Argument(help="A run directory made by gamlp train.")]
 RunSeed = Annotated[int | None, typer.Option("--seed", help="Which seed's model; by default the best on validation.")]
@@ -27,6 +28,7 @@ OwnRoot = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Examples: gamlp explain runs/RUN · gamlp explain runs/RUN --node gimp")(explain)
+    app.command(epilog="Example: gamlp report runs/RUN")(report)
 
 
 def explain(
@@ -64,14 +66,38 @@ def explain(
         show_run(tables, reach, facts)
 
 
+def report(
+    run: Run,
+    *,
+    out: Annotated[Path | None, typer.Option("--out", help="The page; by default RUN/report.html.")] = None,
+    seed: RunSeed = None,
+    root: OwnRoot = None,
+    json: Json = False,
+) -> None:
+    """Write one page about a run: result, mistakes, calibration, attention and predictions."""
+    from gamlp.explain.report import write_report
+
+    with common.shown_progress():
+        page = write_report(run_graph(run, root), run, out=out, seed=seed)
+    if json:
+        common.print_json({"run": str(run), "out": str(page), "bytes": page.stat().st_size})
+    else:
+        typer.echo(f"The report is in {page}.")
+
+
 def opened_run(run: Path, seed: int | None, root: Path | None) -> OpenedRun:
     """Read a run and its graph again."""
     from gamlp.explain.opened import open_run
 
+    return open_run(run_graph(run, root), run, seed=seed)
+
+
+def run_graph(run: Path, root: Path | None) -> Graph:
+    """Read the graph of a run again, its data set below `root` where one is given."""
     source = dict(record_of(run)["graph"])
     if root is not None:
         source["root"] = str(root.resolve())
-    return open_run(common.read_source(source), run, seed=seed)
+    return common.read_source(source)
 
 
 def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], list[Weights], list[Reach]]:

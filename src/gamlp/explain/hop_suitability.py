@@ -1,9 +1,9 @@
 """Which number of hops suits which node: the paper's figure 1, left.
 
 For each l = 0 … K, `runs` linear classifiers are trained on hop l alone (SGC with l hops), and for 20 sampled test
-nodes the share of runs that predict them right is shown. The paper trains 50 runs. A linear classifier trained to the end
-depends little on where it starts, so a run here has its own start and its own bootstrap sample of the training nodes:
-the share then says how sure the class of a node is from hop l, whoever happened to be labelled.
+nodes the share of runs that predict them right is shown. The paper trains 50 runs. A linear classifier trained to the
+end depends little on where it starts, so a run here has its own start and its own bootstrap sample of the training
+nodes: the share then says how sure the class of a node is from hop l, whoever happened to be labelled.
 
 All runs of one l train together, as one linear map into runs × C columns:
 
