@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gamlp.cli import main
+from gamlp.graph.splits import Split
 
 
 def run_command(capsys, *arguments):
@@ -91,3 +92,24 @@ def test_an_unfinished_run_and_a_changed_graph(tiny_graph, run_of, capsys):
     code, _, err = run_command(capsys, "explain", run)
     assert code == 2
     assert "is not finished" in err
+
+
+def test_groups_without_a_node_give_no_picture(tiny_graph, run_of, capsys, monkeypatch):
+    monkeypatch.setattr("gamlp.explain.plots.save", lambda stem, draw, size: [])
+    none = np.zeros(0, dtype=np.int64)
+    run = run_of(replace(tiny_graph, split=Split(tiny_graph.split.train, tiny_graph.split.valid, none)))
+    code, out, _ = run_command(capsys, "explain", run, "--json")
+    assert code == 0
+    assert json.loads(out)["attention"]["attention-right-and-wrong"] == []
+    assert not (run / "explain" / "attention-right-and-wrong.csv").exists()
+    assert (run / "explain" / "attention-by-degree.csv").exists()
+
+
+def test_the_hop_figure_has_a_table_of_its_own(tiny_graph, run_of, capsys, monkeypatch):
+    monkeypatch.setattr("gamlp.explain.plots.save", lambda stem, draw, size: [])
+    run = run_of(tiny_graph)
+    code, out, _ = run_command(capsys, "explain", run, "--hop-figure", "--runs", "2")
+    assert code == 0
+    assert "Share of 2 SGC runs that are right" in out
+    assert {"node-3", "node-4", "node-7", "node-8"} <= set(out.split())
+    assert (run / "explain" / "hop-suitability.csv").exists()

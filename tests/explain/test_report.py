@@ -68,6 +68,7 @@ def test_the_page_holds_the_numbers_of_the_run(tiny_graph, run_of):
         "Expected calibration error: 22.5 %",
         "stage 1",
         "stage 2",
+        "1 3 3 30.00 % 0 2 3 3 30.00 % 3 Reliable nodes are those",
         "--set hops=2",
         "All 10 predictions.",
     ):
@@ -142,6 +143,7 @@ def test_a_large_run_stays_small(make_planted, run_of):
     page, text = page_of(graph, run)
     assert len(text.encode()) < 5_000_000
     assert len(json.loads(page.scripts[0])["rows"]) == 4_000
+    assert json.loads(page.scripts[0])["total"] == 60_000
     assert "4,000 of 60,000 predictions" in page.text
 
 
@@ -192,8 +194,8 @@ def test_ticks_are_round_numbers(low, high, ticks):
 
 def test_a_chart_by_hand():
     chart = line_chart("a < b", [Line("<i>", "first", [(1, 0.0), (2, 4.0), (3, float("nan"))])], str)
-    # x from 46 to 418, y from 212 to 12; what is not finite is left out
-    assert 'points="46.0,212.0 418.0,12.0"' in chart
+    # x from 54 to 416, y from 212 to 12; what is not finite is left out
+    assert 'points="54.0,212.0 416.0,12.0"' in chart
     assert 'aria-label="a &lt; b"' in chart
     assert "<title>&lt;i&gt;</title>" in chart
     assert line_chart("nothing", [], str) == ""

@@ -109,7 +109,8 @@ def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], list[We
     tables = explain_attention(opened)
     reach = receptive_fields(opened.graph.adjacency, hops=max(2, tables[0].mean.shape[1] - 1))
     stems = ("attention", "attention-by-degree", "attention-right-and-wrong", "attention-by-class")
-    files = [file for stem, table in zip(stems, tables, strict=True) for file in write_attention(table, out / stem)]
+    drawn = [(out / stem, table) for stem, table in zip(stems, tables, strict=True) if table.groups]
+    files = [file for stem, table in drawn for file in write_attention(table, stem)]
     if reach:
         files += write_reach(reach, out / "receptive-field")
     facts = {

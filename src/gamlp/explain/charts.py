@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 from gamlp.explain.calibration import Calibration
 
 WIDTH, HEIGHT = 440, 250
-LEFT, RIGHT, TOP, BOTTOM = 46, 22, 12, 38
+LEFT, RIGHT, TOP, BOTTOM = 54, 24, 12, 38
 MOST_POINTS = 400
 
 

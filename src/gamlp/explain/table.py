@@ -37,6 +37,7 @@ def page_table(run: OpenedRun) -> dict[str, Any]:
     return {
         "classes": [shortened(name) for name in run.graph.classes],
         "sets": ["", "train", "valid", "test"],
+        "total": len(run.rows),
         "rows": list(zip(*columns, strict=True)),
     }
 
