@@ -1,11 +1,12 @@
 """The deep networks. Each reads a View and returns logits (n, C); `entry` is the layer that reads the features.
 
-    JKNet      Hˡ as in GCN; logits from [H¹ ‖ … ‖ Hᴸ] or their maximum       Xu et al. 2018
-    ResGCN     Hˡ⁺¹ = Hˡ + relu(Â Hˡ Wˡ)                                     Kipf and Welling 2017; Li et al. 2019
+    JKNet      Hˡ as in GCN; logits Â [H¹ ‖ … ‖ Hᴸ⁻¹] W, or of their maximum  Xu et al. 2018
+    ResGCN     Hˡ⁺¹ = Hˡ + relu(Â Hˡ Wˡ); logits Â Hᴸ⁻¹ W                    Kipf and Welling 2017; Li et al. 2019
     DeeperGCN  Hˡ⁺¹ = Hˡ + GEN(dropout(relu(norm(Hˡ)))), softmax aggregation  Li et al. 2020
     DAGNN      Z = MLP(X); logits Σ_k σ(s·ÂᵏZ) ÂᵏZ                            Liu et al. 2020
 
-`layers` counts the convolutions; JKNet, ResGCN and DeeperGCN have one linear layer after them.
+`layers` counts the convolutions, in JKNet and ResGCN (at least two) the one that gives the logits too; DeeperGCN has a
+linear layer after them.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from gamlp.message_passing.views import Sizes, View
 
 
 class Tower(nn.Module):
-    """`layers` graph convolutions of one width: what JKNet and ResGCN share."""
+    """The graph convolutions of one width before the last: what JKNet and ResGCN share."""
 
     def __init__(self, sizes: Sizes, options: Options) -> None:
         super().__init__()
-        inputs = [sizes.features, *[options.hidden] * (options.layers - 1)]
+        inputs = [sizes.features, *[options.hidden] * (options.layers - 2)]
         self.convolutions = nn.ModuleList(convolution(width, options.hidden) for width in inputs)
         self.convolutions[0].lin = nn.Identity()
         self.entry = InputLinear(sizes.features, options.hidden, dropout=options.dropout, bias=False)
@@ -48,7 +49,8 @@ class JKNet(Tower):
     def __init__(self, sizes: Sizes, options: Options) -> None:
         super().__init__(sizes, options)
         self.jump = layers.JumpingKnowledge(options.jumping)
-        self.last = nn.Linear(options.hidden * (options.layers if options.jumping == "cat" else 1), sizes.classes)
+        joined = options.hidden * (len(self.convolutions) if options.jumping == "cat" else 1)
+        self.last = convolution(joined, sizes.classes)
 
     def forward(self, view: View) -> torch.Tensor:
         """View of n nodes → (n, C)."""
@@ -56,7 +58,7 @@ class JKNet(Tower):
         for number in range(1, len(self.convolutions)):
             outputs.append(self.next(number, outputs[-1], view))
         joined = drop(self.jump(outputs), self.dropout, training=self.training)
-        return self.last(joined)  # type: ignore[no-any-return]
+        return self.last(joined, view.adjacency)  # type: ignore[no-any-return]
 
 
 class ResGCN(Tower):
@@ -64,14 +66,15 @@ class ResGCN(Tower):
 
     def __init__(self, sizes: Sizes, options: Options) -> None:
         super().__init__(sizes, options)
-        self.last = nn.Linear(options.hidden, sizes.classes)
+        self.last = convolution(options.hidden, sizes.classes)
 
     def forward(self, view: View) -> torch.Tensor:
         """View of n nodes → (n, C)."""
         hidden = self.first(view)
         for number in range(1, len(self.convolutions)):
             hidden = hidden + self.next(number, hidden, view)
-        return self.last(drop(hidden, self.dropout, training=self.training))  # type: ignore[no-any-return]
+        hidden = drop(hidden, self.dropout, training=self.training)
+        return self.last(hidden, view.adjacency)  # type: ignore[no-any-return]
 
 
 class DeeperGCN(nn.Module):
