@@ -13,6 +13,7 @@ def test_additions_change_what_they_say():
     assert method.fixed["correct_and_smooth"]
     assert not method_named("gamlp-jk").staged
     assert method_named("sagn+sle").fixed["pseudo_labels"] == "train"
+    assert method_named("gamlp-jk+cs+scr+rlu") == method
     assert method_named("gamlp-jk-labels").fixed["labels"] is False
 
 

@@ -99,7 +99,8 @@ def method_named(name: str) -> Method:
             f"Method '{name}': {base_name} can only take +cs.\nThe others belong to the methods on hops."
         )
     fixed = dict(base.fixed)
+    added.sort(key=list(ADDITIONS).index)  # a+rlu+scr and a+scr+rlu are one method
     for addition in added:
         fixed |= ADDITIONS[addition]
     staged = "+rlu" in added or "+sle" in added
-    return Method(name, base.kind, base_name, fixed, staged, base.reference)
+    return Method(base_name + "".join(added), base.kind, base_name, fixed, staged, base.reference)

@@ -93,6 +93,8 @@ class Settings(BaseModel):
     """What a later stage does with reliable nodes: learn their probabilities (RLU), or train on their class (SLE)."""
     reliable_from: Literal["split", "all"] = "split"
     """Where reliable nodes are looked for: among valid and test nodes, or among all nodes that do not train."""
+    keep_stage: Literal["last", "best"] = "last"
+    """Which stage's network is the result: the last, as in the paper, or the best on validation."""
     threshold: Share = 0.85
     temperature: Annotated[float, Field(gt=0, le=1)] = 1.0
     gamma: Annotated[float, Field(ge=0)] = 1.0

@@ -68,13 +68,15 @@ def test_train_on_files_prints_one_json_object(run):
     accuracies = [one["test_accuracy"] for one in result["runs"]]
     assert result["test_accuracy"] == pytest.approx(np.mean(accuracies))
     assert result["test_accuracy_std"] == pytest.approx(np.std(accuracies, ddof=1))
-    assert json.loads((folder / "run.json").read_text())["result"] == result
+    assert result["report"] == str(folder / "report.html")
+    stored = json.loads((folder / "run.json").read_text())["result"]
+    assert {**stored, "report": result["report"]} == result
 
 
 def test_a_run_holds_no_pickle_and_no_leftovers(run):
     folder, _ = run
     kinds = {path.suffix for path in folder.rglob("*") if path.is_file()}
-    assert kinds == {".json", ".npy", ".safetensors", ".parquet"}
+    assert kinds == {".json", ".npy", ".safetensors", ".parquet", ".html"}
     assert not list(folder.rglob("stage-*"))
 
 

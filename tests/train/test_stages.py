@@ -127,3 +127,15 @@ def test_patience_ends_a_stage_early(planted):
 def test_a_loss_that_is_no_number_ends_with_advice(planted):
     with pytest.raises(SettingsError, match="Lower learning_rate"):
         run(planted, SMALL.model_copy(update={"learning_rate": 1e30, "batch_norm": False}))
+
+
+def test_the_stage_that_is_kept_is_the_last_or_the_best_on_validation(planted):
+    split = planted.split
+    found = {}
+    for kept in ("last", "best"):
+        settings = SMALL.model_copy(update={"epochs": (12, 1), "keep_stage": kept})  # the second stage hardly learns
+        trained = run(planted, settings)
+        scores = [stage["valid_accuracy"] for stage in trained.stages]
+        found[kept] = (trained.logits[split.valid].argmax(axis=1) == planted.labels[split.valid]).mean()
+    assert scores[0] > scores[1]
+    assert found == {"last": pytest.approx(scores[1]), "best": pytest.approx(scores[0])}

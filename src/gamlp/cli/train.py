@@ -42,6 +42,7 @@ def train(
     json: Json = False,
 ) -> None:
     """Train a method on a graph and keep everything in a run directory."""
+    from gamlp.explain.report import write_report
     from gamlp.train.run import Order, order_of, train_run
 
     if resume is not None:
@@ -62,11 +63,16 @@ def train(
         folder = Path()
     with common.shown_progress():
         graph = common.read_source(dict(order.source or {}))
+        if resume is None and method is None:
+            order = order.with_usual_method(graph)
         order.task(graph)  # refuses impossible settings before anything is written
         if resume is None:
             folder = out or new_folder(f"{graph.name}-{order.method}")
     with common.shown_progress(f"What is finished is kept; go on with: gamlp train --resume {folder}"):
         result = train_run(graph, order, folder=folder, cache=cache)
+        if not (folder / "report.html").exists():
+            write_report(graph, folder)
+        result["report"] = str(folder / "report.html")
     if json:
         common.print_json(result)
     else:
@@ -144,4 +150,4 @@ def show(result: dict[str, Any]) -> None:
     out.print(
         f"{spread}, {result['seconds_per_seed']:.1f} s each, {result['parameters']:,} parameters.", highlight=False
     )
-    out.print(f"Everything is in {result['run']}, predictions in predictions.parquet.", highlight=False, soft_wrap=True)
+    out.print(f"Everything is in {result['run']}: report.html to look at, predictions.parquet to use.", highlight=False)

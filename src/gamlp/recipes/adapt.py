@@ -1,4 +1,9 @@
-"""Settings for a graph never seen before, from what can be counted without training."""
+"""Settings for a graph never seen before, from what can be counted without training.
+
+Two things decide. With few labels a class, a small network on the hops themselves, held by weight decay and dropout,
+learns most, and the nodes without labels teach the rest: reliable labels and consistency. With many, each hop gets its
+own net with batch norm, trained in mini-batches. Wide bags of words are rotated onto 256 directions either way.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,8 @@ import numpy as np
 
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
+
+FEW = 100  # labels a class
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,70 @@ class Outline:
             sparse=bool((np.asarray(sample) == 0).mean() > 0.5),
         )
 
+    @property
+    def few_labels(self) -> bool:
+        """Whether labels are scarce."""
+        return self.training < FEW * self.classes
+
+
+def adapted_method(outline: Outline) -> str:
+    """Return the method of the default recipe."""
+    return "gamlp-recursive+rlu+scr" if outline.few_labels else "gamlp-recursive+rlu"
+
 
 def adapted(outline: Outline) -> dict[str, Any]:
     """Return the settings that depend on the graph."""
-    return {}
+    shared = {
+        "feature_scaling": "unit" if outline.sparse else "standard",
+        "components": 256 if outline.features > 512 else 0,
+        "keep_stage": "best",
+        "reliable_from": "all",
+        "label_folds": 10,
+        "evaluate_every": 2,
+    }
+    return {**shared, **(for_few_labels(outline) if outline.few_labels else for_many_labels(outline))}
+
+
+def for_few_labels(outline: Outline) -> dict[str, Any]:
+    """Return a small network, trained on all rows at once; few neighbours need more hops."""
+    dense = outline.entries >= 10 * outline.nodes
+    return {
+        "hops": 5 if dense else 8,
+        "normalization": 0.0 if dense else 0.5,
+        "hop_layers": 0,
+        "hidden": 128,
+        "head_layers": 2,
+        "jk_layers": 1,
+        "residual": False,
+        "batch_norm": False,
+        "input_dropout": 0.5,
+        "label_hops": 5 if dense else 10,
+        "label_layers": 1,
+        "learning_rate": 0.01,
+        "weight_decay": 0.001,
+        "epochs": [200, 120, 120],
+        "patience": 60,
+        "threshold": 0.7,
+        "temperature": 0.5,
+        "consistency_decay": 0.9,
+        "consistency_threshold": 0.3,
+    }
+
+
+def for_many_labels(outline: Outline) -> dict[str, Any]:
+    """Return a network with a net a hop, wider with more labels, and batches of an eighth of them."""
+    return {
+        "hops": 5,
+        "normalization": 0.0,
+        "self_loops": False,
+        "hop_layers": 2,
+        "hidden": 128 if outline.training < 20_000 else 256 if outline.training < 100_000 else 512,
+        "head_layers": 2 if outline.training < 20_000 else 4,
+        "jk_layers": 2,
+        "label_hops": 3,
+        "label_layers": 2,
+        "learning_rate": 0.003 if outline.training < 100_000 else 0.001,
+        "batch_size": min(max(outline.training // 8, 200), 10_000),
+        "epochs": [60, 20, 20],
+        "patience": 30,
+    }

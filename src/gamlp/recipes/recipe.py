@@ -16,7 +16,7 @@ from typing import Any
 
 from gamlp.errors import FormatError, MissingFileError, SettingsError, did_you_mean
 from gamlp.methods import Method, method_named
-from gamlp.recipes.adapt import Outline, adapted
+from gamlp.recipes.adapt import Outline, adapted, adapted_method
 from gamlp.settings import Settings, settings_from
 
 Published = tuple[float, float | None]  # mean and std in %; not everyone publishes a std
@@ -51,6 +51,10 @@ class Recipe:
         values |= overrides or {}
         settings = settings_from(values)
         return settings if method.staged else settings.model_copy(update={"epochs": settings.epochs[:1]})
+
+    def method_for(self, outline: Outline) -> str:
+        """Return what is run on such a graph when no method is named."""
+        return adapted_method(outline) if self.adapt else self.method
 
     def own(self, method: Method) -> dict[str, Any]:
         """Return what the recipe says of this method alone: first of its base, then of its whole name."""

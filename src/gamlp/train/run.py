@@ -12,7 +12,7 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,11 @@ class Order:
     def task(self, graph: Graph) -> Task:
         """Settle every setting for this graph."""
         return task_of(method_named(self.method), load_recipe(self.recipe), self.overrides, graph, self)
+
+    def with_usual_method(self, graph: Graph) -> Order:
+        """Return the order with the method that its recipe has for such a graph."""
+        outline = Outline.of(graph, graph.split_for(self.seeds[0]))
+        return replace(self, method=load_recipe(self.recipe).method_for(outline))
 
 
 def task_of(method: Method, recipe: Recipe, overrides: Mapping[str, Any], graph: Graph, order: Order) -> Task:

@@ -32,7 +32,7 @@ from gamlp.train.stage import NO_IDS, Course, Lesson, train_stage
 
 @dataclass(frozen=True)
 class Trained:
-    """What the stages give: the last network and what it says of every row of the hops."""
+    """What the stages give: the network that is kept, and what it says of every row of the hops."""
 
     network: Network
     logits: Array  # (R, C)
@@ -85,6 +85,7 @@ def train_stages(
     history: list[dict[str, float]] = []
     summaries: list[dict[str, float]] = []
     logits: Array | None = None
+    best: tuple[float, Network, Array, Array] | None = None
     for stage in range(len(settings.epochs)):
         lesson, initial = lesson_of(known, everyone, logits, settings, nodes=graph.nodes, classes=classes)
         labels = labels_for(graph, lesson, initial, hops, settings, seed=seed_of(seed, stage), device=device)
@@ -105,14 +106,17 @@ def train_stages(
                 read_array(store.with_suffix(".logits.npy")),
                 read_array(store.with_suffix(".weights.npy")),
             )
+        assert logits is not None
+        if best is None or settings.keep_stage == "last" or course.best_score[0] >= best[0]:
+            best = (course.best_score[0], network, logits, weights)
         history += [{"stage": stage + 1.0, **entry} for entry in course.history]
         summaries.append(
             {"epochs": course.epoch, "best_epoch": course.best_epoch, "reliable": len(lesson.reliable)}
             | ({"valid_accuracy": course.best_score[0]} if len(lesson.valid) else {})
         )
         log.info("stage %d: valid %.4f, %d reliable nodes", stage + 1, course.best_score[0], len(lesson.reliable))
-    assert logits is not None
-    return Trained(network, logits, weights, history, summaries)
+    assert best is not None
+    return Trained(*best[1:], history, summaries)
 
 
 def lesson_of(
