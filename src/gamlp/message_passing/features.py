@@ -2,7 +2,7 @@
 
 A bag of words has one entry in a hundred: X·W over the entries alone takes 1/30 of the dense product's time, and
 dropout falls on the entries alone. The gradient Xᵀ·G needs the entries by columns: they are sorted once, not in every
-step, which halves the time of a step.
+step (that sorting was nearly half of a GCN step on Coauthor CS).
 """
 
 from __future__ import annotations
