@@ -83,7 +83,7 @@ def test_methods_that_propagate_alike_share_one_propagation(planted, tmp_path, m
 
 def test_running_order_by_hand(planted):
     wanted = asked(
-        "sgc", "s2gc", "gcn", "sign", "gamlp-smoothing", **{"sgc.hops": 2, "s2gc.normalization": 0.0, "hops": 4}
+        "sgc", "s2gc", "gcn", "sign", "gamlp-smoothing", **{"sgc.hops": 2, "s2gc.normalization": 1.0, "hops": 4}
     )
     tasks = {name: wanted.order(name).task(planted) for name in wanted.methods}
     assert running_order(tasks) == ["gamlp-smoothing", "sign", "sgc", "s2gc", "gcn"]

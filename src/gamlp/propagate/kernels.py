@@ -29,7 +29,7 @@ from gamlp.pages import LINE
 from gamlp.propagate import halves
 
 LANES = 16  # float32 values in an LLVM vector: one zmm, two ymm or four xmm registers
-AHEAD = 16  # entries between asking for a row and adding it
+AHEAD = 32  # entries between asking for a row and adding it
 
 _BYTE = ir.IntType(8)
 _INDEX = ir.IntType(64)
