@@ -93,6 +93,7 @@ def time_hops(adjacency: Adjacency, features: int, repeats: int) -> dict[str, fl
         blocks = {storage: entered(adjacency, x, storage, run) for storage in ("float32", "float16")}
         others = {"scipy": by_scipy(adjacency, x), "torch csr": by_torch(adjacency, x)}
         agree(blocks["float32"], others)
+        blocks["float16"].hop()  # compiles
         contenders: Contenders = {f"gamlp {storage}": block.hop for storage, block in blocks.items()}
         for storage, block in blocks.items():
             pieces = block.plan.pieces
