@@ -22,7 +22,6 @@ from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.methods import method_named
 from gamlp.model import count_parameters
-from gamlp.propagate.scaling import Scaling
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import load_recipe
 from gamlp.train.checkpoint import load_tensors, save_tensors
@@ -191,10 +190,11 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if alone:
             chosen |= {"hops": 0, "combiner": "last", "hop_layers": 0, "residual": False, "labels": False}
         settings = load_recipe(self.recipe).resolve(method, chosen, Outline.of(graph, split))
-        hops = Workshop(graph, device=self.device).hops(settings, split)
+        workshop = Workshop(graph, device=self.device)
+        hops = workshop.hops(settings, split)
         trained = train_stages(graph, split, hops, settings, seed=seed, device=self.device)
-        scaling = Scaling.fit(settings.feature_scaling, graph.features, components=settings.components)
-        self._model = Model(trained.network, settings, scaling, graph.features.shape[1], graph.classes, self.method)
+        width = graph.features.shape[1]
+        self._model = Model(trained.network, settings, workshop.scaling(settings), width, graph.classes, self.method)
         self.settings_ = settings
         self.probabilities_, self.attention_ = trained.probabilities, trained.weights
         self.history_ = trained.history

@@ -18,7 +18,6 @@ from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.methods import Method
 from gamlp.model import count_parameters
-from gamlp.propagate.scaling import Scaling
 from gamlp.settings import Settings
 from gamlp.train.checkpoint import save_tensors
 from gamlp.train.metrics import scores
@@ -87,7 +86,7 @@ def learn_network(
     hops = workshop.hops(task.settings, split)
     trained = train_stages(graph, split, hops, task.settings, seed=seed, folder=folder, device=task.device)
     if folder is not None:
-        scaling = Scaling.fit(task.settings.feature_scaling, graph.features, components=task.settings.components)
+        scaling = workshop.scaling(task.settings)
         width = graph.features.shape[1]
         save_model(Model(trained.network, task.settings, scaling, width, graph.classes, task.method.name), folder)
     return Learned(

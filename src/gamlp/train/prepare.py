@@ -26,6 +26,14 @@ class Workshop:
         self.device = device
         self._key: tuple[object, ...] | None = None
         self._hops: Hops | None = None
+        self._scalings: dict[tuple[str, int], Scaling] = {}
+
+    def scaling(self, settings: Settings) -> Scaling:
+        """Return what is done to the features first, measured once for each kind."""
+        kind = (settings.feature_scaling, settings.components)
+        if kind not in self._scalings:
+            self._scalings[kind] = Scaling.fit(kind[0], self.graph.features, components=kind[1])
+        return self._scalings[kind]
 
     def hops(self, settings: Settings, split: Split) -> Hops:
         """Return the hops that these settings ask for."""
@@ -48,11 +56,10 @@ class Workshop:
         return Hops(kept.values[:, : settings.hops + 1], kept.rows, limit, kept.key)
 
     def _compute(self, settings: Settings, rows: Array | None, *, stationary: bool) -> Hops:
-        scaling = Scaling.fit(settings.feature_scaling, self.graph.features, components=settings.components)
         return cached_propagate(
             self.cache,
             self.graph.adjacency,
-            scaling(self.graph.features),
+            self.scaling(settings)(self.graph.features),
             hops=settings.hops,
             normalization=Normalization(settings.normalization, settings.self_loops),
             rows=rows,
