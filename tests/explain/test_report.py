@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from gamlp.cli import main
+from gamlp.errors import FormatError
 from gamlp.explain.charts import Line, line_chart, nice_ticks
 from gamlp.explain.command import command_of
 from gamlp.explain.learning import series, stage_marks
@@ -199,3 +200,16 @@ def test_a_chart_by_hand():
     assert 'aria-label="a &lt; b"' in chart
     assert "<title>&lt;i&gt;</title>" in chart
     assert line_chart("nothing", [], str) == ""
+
+
+def test_relation_weights_are_shown_where_a_run_left_them(tiny_graph, run_of):
+    run = run_of(tiny_graph)
+    assert "Weights of the relations" not in page_of(tiny_graph, run)[0].text
+    content = {"subsets": ["depends", HOSTILE], "weights": [[0.25, 0.5, 0.25], [0.1, 0.2, 0.3]]}
+    (run / "seed-0" / "relations.json").write_text(json.dumps(content))
+    page, text = page_of(tiny_graph, run)
+    assert "depends 0.250 0.500 0.250" in page.text
+    assert HOSTILE not in text
+    (run / "seed-0" / "relations.json").write_text(json.dumps({"subsets": ["one"], "weights": [[1.0], [2.0]]}))
+    with pytest.raises(FormatError, match="1 subsets for weights"):
+        write_report(tiny_graph, run)

@@ -1,65 +1,44 @@
-"""One page that says all about a run: RUN/report.html, complete in itself, without a single request elsewhere.
+"""One page that says all about a run: RUN/report.html.
 
-The numbers come from the modules beside this one, the words from report.html.j2. Every name that came with the data is
-escaped by jinja2; the predictions are embedded as JSON in which <, > and & are written as escapes. A content security
-policy allows the one script by its hash and nothing from outside, so that even a name that slipped through could not
-run.
+The numbers come from the modules beside this one, the words from report.html.j2. The predictions are embedded as JSON
+in which <, > and & are written as escapes (`page` tells what else keeps a hostile name harmless).
 
 Cost: a few passes over the (R, C) probabilities. The page holds at most 4,000 predictions and stays under 5 MB.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from pathlib import Path
 from typing import Any
-
-from markupsafe import Markup
 
 from gamlp.explain import mistakes
 from gamlp.explain.attention import Weights, explain_attention
 from gamlp.explain.calibration import calibration
 from gamlp.explain.cells import confusion_table, heat_table
-from gamlp.explain.charts import percent, reliability_chart
+from gamlp.explain.charts import reliability_chart
 from gamlp.explain.command import command_of
 from gamlp.explain.learning import learning_curves
 from gamlp.explain.opened import OpenedRun, open_run
-from gamlp.explain.table import page_table, shortened
-from gamlp.files import replacing
+from gamlp.explain.page import render_page, write_page
+from gamlp.explain.relations import relation_weights
+from gamlp.explain.table import page_table
 from gamlp.graph.graph import Graph
 
 
 def write_report(graph: Graph, run_folder: Path, *, out: Path | None = None, seed: int | None = None) -> Path:
     """Write the page of a finished run and return where it is; unless told otherwise report.html in its folder."""
-    path = out or run_folder / "report.html"
-    page = render(open_run(graph, run_folder, seed=seed))
-    with replacing(path) as file:
-        file.write(page.encode())
-    return path
+    return write_page(render(open_run(graph, run_folder, seed=seed)), out or run_folder / "report.html")
 
 
 def render(run: OpenedRun) -> str:
     """Return the page."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    templates = Environment(
-        loader=PackageLoader("gamlp", "explain"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters |= {"percent": percent, "count": lambda number: f"{number:,}", "short": shortened}
-    script = templates.get_template("report.js.j2").render()
-    allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    content = {**facts_of(run), **tested(run), "script": Markup(script), "script_hash": allowed}  # noqa: S704 — ours
-    return templates.get_template("report.html.j2").render(content)
+    title = {"title": f"{run.record['method']} on {run.record['dataset']}"}
+    return render_page("report.html.j2", title | facts_of(run) | tested(run), scripts=["predictions.js.j2"])
 
 
 def facts_of(run: OpenedRun) -> dict[str, Any]:
     """Return what every run has: result, seeds, curves, attention, predictions and settings."""
-    result, record = run.record["result"], run.record
+    result, record, relations = run.record["result"], run.record, relation_weights(run)
     return {
         "run": run,
         "record": record,
@@ -69,6 +48,7 @@ def facts_of(run: OpenedRun) -> dict[str, Any]:
         "curves": learning_curves(run),
         "stages": next(one["stages"] for one in result["runs"] if one["seed"] == run.seed),
         "attention": [heat_table(table) for table in attention_tables(run)],
+        "relations": relations and heat_table(relations),
         "table": page_table(run),
         "settings": {key: text_of(value) for key, value in record["settings"].items()},
         "changed": set(record["overrides"]),
@@ -103,8 +83,8 @@ def doubt(run: OpenedRun, row: int) -> dict[str, Any]:
 
 
 def attention_tables(run: OpenedRun) -> list[Weights]:
-    """Return the heat maps of a method that weighs hops: the paper's, by degree, and by right and wrong."""
-    return [] if run.attention is None else [table for table in explain_attention(run)[:3] if len(table.groups)]
+    """Return the heat maps of a method that weighs hops: the paper's, by degree, right and wrong, and class."""
+    return [] if run.attention is None else [table for table in explain_attention(run) if len(table.groups)]
 
 
 def text_of(value: Any) -> str:

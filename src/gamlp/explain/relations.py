@@ -1,0 +1,32 @@
+"""How much each subset of a heterogeneous graph's relations counts: the weights that mix their hops (NARS).
+
+A run on several subsets leaves `seed-N/relations.json` beside its other files:
+
+    {"subsets": ["depends", "depends + has_tag", …], "weights": [[…] per subset]}      weights (S, K+1)
+
+where weights[s][l] is the mean over the features of |weight[l, s, f]| (`model/mixer.py`). Other runs have no such file.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gamlp.errors import FormatError
+from gamlp.explain.attention import Weights
+from gamlp.explain.opened import OpenedRun
+from gamlp.files import read_json
+
+
+def relation_weights(run: OpenedRun) -> Weights | None:
+    """Return one group a subset, or None where the run did not mix subsets."""
+    file = run.folder / f"seed-{run.seed}" / "relations.json"
+    if not file.exists():
+        return None
+    content = read_json(file)
+    try:
+        names, mean = [str(name) for name in content["subsets"]], np.array(content["weights"], dtype=np.float64)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{file} does not hold weights of subsets ({error}).\nRestore it, or train again.") from error
+    if mean.ndim != 2 or len(mean) != len(names):
+        raise FormatError(f"{file} names {len(names)} subsets for weights {mean.shape}.\nRestore it, or train again.")
+    return Weights("Weights of the relation subsets", tuple(names), np.zeros(len(names), dtype=np.int64), mean)
