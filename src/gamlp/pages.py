@@ -23,9 +23,16 @@ def empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
         memory = np.empty(size + LINE, np.uint8)
         start = -memory.ctypes.data % LINE
         return memory[start : start + size].view(kind).reshape(shape)
-    pages = mmap.mmap(-1, size + HUGE_PAGE)
+    pages = _own_pages(size + HUGE_PAGE)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
     whole = np.frombuffer(pages, np.uint8)
     start = -whole.ctypes.data % HUGE_PAGE
     return whole[start : start + size].view(kind).reshape(shape)
+
+
+def _own_pages(size: int) -> mmap.mmap:
+    """Return memory of this process alone: shared memory, which Python gives by default, gets no huge pages."""
+    if not hasattr(mmap, "MAP_PRIVATE"):
+        return mmap.mmap(-1, size)
+    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
