@@ -1,0 +1,124 @@
+"""A graph with several types of nodes and several relations between them; labels belong to one type, the target.
+
+It is a `Graph` too, the one that forgets types and relations: all nodes are numbered in one row, the target type first,
+so that a node of the target type has the same number in both; edges have no direction; an entry of the adjacency counts
+the relations that join two nodes. Label hops and every method for plain graphs read this side of it.
+
+    nodes      0 … T−1 the target type | the second type | …              T target nodes, N nodes in all
+    features   (N, F): rows of zeros for types without features           (filled in `hetero_features`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from gamlp.errors import IdError, LabelError, SettingsError, did_you_mean
+from gamlp.files import Array, digest
+from gamlp.graph.graph import Adjacency, Graph, check_features, check_labels
+from gamlp.graph.splits import Split
+
+
+@dataclass(frozen=True)
+class NodeType:
+    """The nodes `start` … `stop` − 1 of the graph."""
+
+    name: str
+    start: int
+    stop: int
+    described: bool  # whether it came with features
+
+    @property
+    def nodes(self) -> int:
+        """How many there are."""
+        return self.stop - self.start
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """Edges of one kind from nodes of one type to nodes of another (or the same); ends are nodes of the graph."""
+
+    name: str
+    source: str
+    target: str
+    heads: Array  # (edges,)
+    tails: Array  # (edges,)
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The types it joins."""
+        return self.source, self.target
+
+
+@dataclass(frozen=True, eq=False)
+class HeteroGraph(Graph):
+    """Types, relations, and the plain graph of all nodes; made by `gamlp.graph.hetero_assemble`."""
+
+    types: tuple[NodeType, ...] = ()  # the target type is the first
+    relations: tuple[Relation, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader changed and the user should know
+    adjacencies: Mapping[str, Adjacency] = field(default_factory=dict, repr=False)  # undirected, of each relation
+
+    @property
+    def target(self) -> NodeType:
+        """The type whose nodes have labels."""
+        return self.types[0]
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all relations and features."""
+        names = [f"{one.name} {one.source} {one.target}" for one in self.relations]
+        ends = [ends for one in self.relations for ends in (one.heads, one.tails)]
+        return digest(self.features, *(f"{one.name} {one.nodes} {one.described}" for one in self.types), *names, *ends)
+
+    def relation(self, name: str) -> Relation:
+        """Return the relation of that name."""
+        for one in self.relations:
+            if one.name == name:
+                return one
+        raise SettingsError(
+            f"There is no relation '{name}'.\n{did_you_mean(name, [one.name for one in self.relations])}"
+        )
+
+    def joined(self, names: Iterable[str]) -> Adjacency:
+        """Return the undirected adjacency of some relations over all N nodes; entries count the relations."""
+        return added([self.adjacencies[self.relation(name).name] for name in names])
+
+    def check(self) -> HeteroGraph:
+        """Refuse what cannot be learned from; return self."""
+        self.adjacency.check()
+        for kind in self.types:
+            if kind.described:
+                check_features(self.features[kind.start : kind.stop], kind.nodes)
+        check_labels(self.labels, self.nodes, self.classes)
+        if (self.labels[: self.target.stop] < 0).all():
+            raise LabelError(
+                f"The target type '{self.target.name}' has no labels.\n"
+                "Name the type whose nodes have labels as the target."
+            )
+        if isinstance(self.split, Split):
+            self.split.check(self.labels)
+            last = max(int(ids.max()) for ids in (self.split.train, self.split.valid, self.split.test) if len(ids))
+            if last >= self.target.stop:
+                raise IdError(
+                    f"The split names node {last:,}, there are {self.target.nodes:,} nodes of '{self.target.name}'.\n"
+                    "Train, valid and test nodes are of the target type."
+                )
+        return self
+
+
+def added(parts: list[Adjacency]) -> Adjacency:
+    """Return the sum of undirected adjacencies over the same nodes; weights only where some entry is not 1."""
+    from gamlp.graph.csr import adjacency_from_edges
+
+    if len(parts) == 1:
+        return parts[0]
+    nodes = parts[0].nodes
+    rows = np.concatenate([np.repeat(np.arange(nodes), np.diff(part.indptr)) for part in parts])
+    columns = np.concatenate([part.indices for part in parts])
+    total = adjacency_from_edges(rows, columns, nodes=nodes, weights=np.ones(len(rows), np.float32), symmetric=False)
+    ones = total.weights is None or bool((total.weights == 1).all())
+    return Adjacency(total.indptr, total.indices) if ones else total
