@@ -1,0 +1,112 @@
+"""What training gives, and the folder that holds it.
+
+checkpoint.npz     tables, sums of Adagrad and the step, replaced whole while training; gone when it is finished
+entities.npy       (N, d) float32, can be memory-mapped
+relations.npy      (R, d) float32
+embeddings.json    settings, seed, scores, names of the relations, a hash of the triples; written last
+"""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gamlp.embed.ranking import Scores, scores_from
+from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
+from gamlp.errors import FormatError, SettingsError
+from gamlp.files import Array, read_array, read_json, replacing, write_array, write_json
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Embeddings:
+    """Learned rows; `scores` is None where no triple could be held out."""
+
+    entities: Array
+    relations: Array
+    scores: Scores | None
+    settings: EmbeddingSettings
+    seed: int
+    relation_names: tuple[str, ...]
+
+
+def identity(settings: EmbeddingSettings, seed: int, fingerprint: str) -> dict[str, Any]:
+    """Return what decides every bit of the result, as JSON has it."""
+    return {"format": FORMAT, "triples": fingerprint, "seed": seed, "settings": settings.model_dump()}
+
+
+def save_embeddings(folder: Path, embeddings: Embeddings, fingerprint: str) -> None:
+    """Write the finished embeddings; the checkpoint goes when they are safe."""
+    write_array(folder / "entities.npy", embeddings.entities)
+    write_array(folder / "relations.npy", embeddings.relations)
+    facts = identity(embeddings.settings, embeddings.seed, fingerprint)
+    scores = embeddings.scores.as_dict() if embeddings.scores else None
+    write_json(
+        folder / "embeddings.json", {**facts, "relation_names": list(embeddings.relation_names), "scores": scores}
+    )
+    (folder / "checkpoint.npz").unlink(missing_ok=True)
+
+
+def load_embeddings(folder: Path, *, memory_map: bool = False) -> Embeddings:
+    """Read finished embeddings."""
+    facts = read_json(folder / "embeddings.json")
+    if facts.get("format") != FORMAT:
+        raise FormatError(f"{folder} has format {facts.get('format')}.\nThis version reads format {FORMAT}.")
+    return Embeddings(
+        entities=read_array(folder / "entities.npy", memory_map=memory_map),
+        relations=read_array(folder / "relations.npy"),
+        scores=scores_from(facts["scores"]) if facts["scores"] else None,
+        settings=embedding_settings_from(facts["settings"]),
+        seed=facts["seed"],
+        relation_names=tuple(facts["relation_names"]),
+    )
+
+
+def finished(folder: Path, facts: dict[str, Any]) -> bool:
+    """Tell whether the folder holds the embeddings that `facts` describe; refuse it if it holds others."""
+    if not (folder / "embeddings.json").is_file():
+        return False
+    refuse_others(folder, read_json(folder / "embeddings.json"), facts)
+    return True
+
+
+def refuse_others(folder: Path, found: dict[str, Any], facts: dict[str, Any]) -> None:
+    """Go on only with what was begun with the same triples, settings and seed."""
+    names = {"format": "version of the format", "triples": "triples", "seed": "seed", "settings": "settings"}
+    for key, value in facts.items():
+        if found.get(key) != value:
+            raise SettingsError(
+                f"{folder} holds embeddings made with other {names[key]}.\nChoose another folder, or remove this one."
+            )
+
+
+def save_checkpoint(folder: Path, arrays: dict[str, Array], step: int, facts: dict[str, Any]) -> None:
+    """Replace the checkpoint; arrays are streamed, never copied."""
+    import json
+
+    header = np.frombuffer(json.dumps({"step": step, "facts": facts}).encode(), np.uint8)
+    with replacing(folder / "checkpoint.npz") as file:
+        np.savez(file, allow_pickle=False, header=header, **arrays)
+
+
+def load_checkpoint(folder: Path, facts: dict[str, Any]) -> tuple[dict[str, Array], int] | None:
+    """Return the arrays and the step to go on from, or None where nothing was begun."""
+    import json
+
+    path = folder / "checkpoint.npz"
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            header = json.loads(archive["header"].tobytes())
+            refuse_others(folder, header["facts"], facts)
+            return {name: archive[name] for name in archive.files if name != "header"}, header["step"]
+    except (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError) as error:
+        if isinstance(error, SettingsError):
+            raise
+        raise FormatError(f"{path} is not a complete checkpoint ({error}).\nRemove it to begin again.") from error

@@ -1,0 +1,82 @@
+"""One step of training: scores, gradients written out by hand, and an update of the touched rows.
+
+A step takes chunks of c triples and n drawn entities per chunk, and replaces the tail (the head in every other step) by
+each of them. With queries Q (chunks, c, d), drawn rows X (chunks, n, d) and G the gradient of their scores, the work is
+three products of 2·c·n·d flops a chunk: the scores, G X and Gᵀ Q. Memory: O(B·(d + n)).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gamlp.embed.adagrad import update_rows
+from gamlp.embed.batches import Plan
+from gamlp.embed.loss import loss, loss_gradients
+from gamlp.embed.scoring import Scoring, Side
+from gamlp.embed.settings import EmbeddingSettings
+from gamlp.errors import NotFiniteError
+from gamlp.files import Array
+
+
+@dataclass(eq=False)
+class Tables:
+    """All that training changes: rows (N, d) and (R, d), Adagrad's sums (N,) and (R,), and the next step."""
+
+    entities: Tensor
+    relations: Tensor
+    entity_sums: Tensor
+    relation_sums: Tensor
+    step: int = 0
+
+    def arrays(self) -> dict[str, Array]:
+        """Return the tensors as arrays on the same memory."""
+        return {name: value.numpy() for name, value in vars(self).items() if isinstance(value, Tensor)}
+
+
+def take_step(
+    tables: Tables, batch: tuple[Array, Array, Array], plan: Plan, scoring: Scoring, settings: EmbeddingSettings,
+    *, measured: bool,
+) -> float:  # fmt: skip
+    """Move the tables by one step; return the loss per triple, or 0 where it is not measured."""
+    heads, relations, tails = (torch.from_numpy(ids) for ids in batch)
+    side = plan.side(tables.step)
+    known, answers = (heads, tails) if side == "tail" else (tails, heads)
+    drawn = torch.from_numpy(plan.drawn(tables.step))
+    value, (of_known, of_relation, of_answer, of_drawn) = gradients_of(
+        scoring, tables.entities[known], tables.relations[relations], tables.entities[answers], tables.entities[drawn],
+        side, settings, measured=measured,
+    )  # fmt: skip
+    update_rows(
+        tables.entities, tables.entity_sums, torch.cat([known, answers, drawn.flatten()]),
+        torch.cat([of_known, of_answer, of_drawn.flatten(0, 1)]), rate=settings.learning_rate,
+    )  # fmt: skip
+    update_rows(tables.relations, tables.relation_sums, relations, of_relation, rate=settings.learning_rate)
+    if measured and not np.isfinite(value):
+        raise NotFiniteError(
+            f"The loss is {value} at step {tables.step:,}.\nLower learning_rate ({settings.learning_rate:g})."
+        )
+    return value
+
+
+def gradients_of(
+    scoring: Scoring, known: Tensor, relation: Tensor, answer: Tensor, drawn: Tensor, side: Side,
+    settings: EmbeddingSettings, *, measured: bool = False,
+) -> tuple[float, tuple[Tensor, Tensor, Tensor, Tensor]]:  # fmt: skip
+    """Return the loss per triple and four gradients; known, relation, answer (B, d), drawn (chunks, n, d)."""
+    temperature = settings.temperature
+    query = scoring.query(known, relation, side)
+    chunked = query.view(len(drawn), -1, query.shape[1])
+    true, false = scoring.pairs(query, answer), scoring.table(chunked, drawn)
+    value = float(loss(true, false.flatten(0, 1), temperature=temperature)) / len(true) if measured else 0.0
+    of_true, of_false = loss_gradients(true, false, temperature=temperature)
+    of_query, of_drawn = scoring.table_gradient(chunked, drawn, false, of_false)
+    more, of_answer = scoring.pairs_gradient(query, answer, of_true)
+    of_known, of_relation = scoring.query_gradient(known, relation, more + of_query.flatten(0, 1), side)
+    if settings.regularization:
+        for rows, gradient in ((known, of_known), (relation, of_relation), (answer, of_answer)):
+            gradient.addcmul_(rows, rows.abs(), value=3 * settings.regularization)
+    return value, (of_known, of_relation, of_answer, of_drawn)

@@ -1,0 +1,108 @@
+"""Learn embeddings from triples, step by step; a kill loses the last seconds only, and changes no bit of the result.
+
+Memory: N·(d + 1) float32 for the table and its sums, N bytes to find known answers, and a step; triples are read where
+they are. Batches are functions of (seed, step), so a checkpoint is the tables and the step.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from gamlp.embed.batches import plan_for
+from gamlp.embed.held_out import hold_out
+from gamlp.embed.ranking import evaluate
+from gamlp.embed.result import (
+    Embeddings,
+    finished,
+    identity,
+    load_checkpoint,
+    load_embeddings,
+    save_checkpoint,
+    save_embeddings,
+)
+from gamlp.embed.scoring import scoring_for
+from gamlp.embed.settings import EmbeddingSettings, check_settings
+from gamlp.embed.step import Tables, take_step
+from gamlp.embed.triples import Triples
+from gamlp.files import Array
+from gamlp.progress import progress
+
+REPORT_EVERY = 50  # steps
+SAVE_EVERY = 20.0  # seconds, or ten times as long as a save takes
+
+
+def train_embeddings(
+    triples: Triples, settings: EmbeddingSettings | None = None, *, seed: int, folder: Path | None = None
+) -> Embeddings:
+    """Learn a row for each entity and relation.
+
+    With a folder, checkpoints and the result are kept there: called again with the same triples, settings and seed, it
+    goes on where it was stopped, or returns what is finished.
+    """
+    settings = check_settings(settings or EmbeddingSettings())
+    triples.check()
+    fingerprint = triples.fingerprint() if folder else ""
+    facts = identity(settings, seed, fingerprint)
+    if folder and finished(folder, facts):
+        return load_embeddings(folder)
+    held_out = hold_out(triples, settings.held_out, seed=seed)
+    tables = start_or_resume(triples, settings, seed, folder, facts)
+    run(triples, settings, seed, tables, held_out.rows, folder, facts)
+    embeddings = Embeddings(
+        entities=tables.entities.numpy(),
+        relations=tables.relations.numpy(),
+        scores=evaluate(scoring_for(settings), tables.entities, tables.relations, held_out),
+        settings=settings,
+        seed=seed,
+        relation_names=triples.relation_names,
+    )
+    if folder:
+        save_embeddings(folder, embeddings, fingerprint)
+    return embeddings
+
+
+def start_or_resume(
+    triples: Triples, settings: EmbeddingSettings, seed: int, folder: Path | None, facts: dict[str, Any]
+) -> Tables:
+    """Read the checkpoint, or spread the rows evenly over ±(margin + 2) / d, as the published runs do."""
+    kept = load_checkpoint(folder, facts) if folder else None
+    if kept:
+        arrays, step = kept
+        return Tables(**{name: torch.from_numpy(array) for name, array in arrays.items()}, step=step)
+    random = torch.Generator().manual_seed(seed)
+    spread = (settings.margin + 2) / settings.dimension
+    entities, relations = (
+        torch.empty(count, settings.dimension).uniform_(-spread, spread, generator=random)
+        for count in (triples.entities, len(triples.relation_names))
+    )
+    return Tables(entities, relations, torch.zeros(len(entities)), torch.zeros(len(relations)))
+
+
+def run(
+    triples: Triples, settings: EmbeddingSettings, seed: int, tables: Tables, left_out: Array, folder: Path | None,
+    facts: dict[str, Any],
+) -> None:  # fmt: skip
+    """Take all steps that are left, on all rows but `left_out` (rising)."""
+    plan = plan_for(settings, rows=len(triples) - len(left_out), entities=triples.entities, seed=seed)
+    scoring = scoring_for(settings)
+    gaps = left_out - np.arange(len(left_out))  # training triple j is row j + #(gaps ≤ j)
+    saved, pause = time.monotonic(), SAVE_EVERY
+    with progress("embed", total=settings.steps) as advance:
+        advance(tables.step)
+        while tables.step < settings.steps:
+            places = plan.places(tables.step)
+            rows = places + np.searchsorted(gaps, places, side="right")
+            report = tables.step % REPORT_EVERY == 0
+            value = take_step(tables, triples.rows(rows), plan, scoring, settings, measured=report)
+            tables.step += 1
+            advance(note=f"loss {value:.3f}" if report else "")
+            if folder and time.monotonic() - saved > pause:
+                begun = time.monotonic()
+                save_checkpoint(folder, tables.arrays(), tables.step, facts)
+                saved = time.monotonic()
+                pause = max(SAVE_EVERY, 10 * (saved - begun))
