@@ -5,7 +5,7 @@
 
 Every contender takes one turn in each round and the medians are compared, so that a noisy neighbour slows all alike.
 The gather limit is the fastest of several loops that only read the rows which a hop must read, in the same order, from
-the same buffer and on the same threads: some touch one word of each cache line, some all of them, some prefetch.
+the same buffers and on the same threads: some touch one word of each cache line, some all of them, some prefetch.
 Ratios above 1 mean that gamlp is faster; `gather_limit` is the share of the limit's speed that gamlp reaches.
 """
 
@@ -30,6 +30,7 @@ import numpy as np
 from gamlp.graph.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate import Normalization, kernels
+from gamlp.propagate.layout import column_blocks
 from gamlp.propagate.memory import Block
 from gamlp.propagate.normalize import degrees
 from gamlp.propagate.plan import plan
@@ -93,25 +94,31 @@ def time_hops(adjacency: Adjacency, features: int, repeats: int) -> dict[str, fl
         blocks = {storage: entered(adjacency, x, storage, run) for storage in ("float32", "float16")}
         others = {"scipy": by_scipy(adjacency, x), "torch csr": by_torch(adjacency, x)}
         agree(blocks["float32"], others)
-        blocks["float16"].hop()  # compiles
-        contenders: Contenders = {f"gamlp {storage}": block.hop for storage, block in blocks.items()}
-        for storage, block in blocks.items():
-            pieces = block.plan.pieces
-            for name, loop in limits(block.x).items():
-                reading = partial(read_all, loop, adjacency, block, pieces, run)
+        hop(blocks["float16"])  # compiles
+        contenders: Contenders = {f"gamlp {storage}": partial(hop, all_) for storage, all_ in blocks.items()}
+        for storage, all_ in blocks.items():
+            loops = [limits(block.x) for block in all_]
+            for name in loops[0]:
+                reading = partial(read_all, [loop[name] for loop in loops], all_, run)
                 reading()  # compiles
                 contenders[f"limit {storage} {name}"] = reading
         return rounds({**contenders, **others}, repeats)
 
 
-def entered(adjacency: Adjacency, x: np.ndarray, storage: str, run: Run) -> Block:
-    """Return a block of all columns, packed and ready for its next hop."""
-    vectors = -(-x.shape[1] // kernels.LANES)
-    if vectors > kernels.widest_block():
-        raise SystemExit(f"--features: at most {kernels.widest_block() * kernels.LANES} fit one block here")
-    block = Block(plan(adjacency, Normalization(0.0, self_loops=False), threads=available()), vectors, storage, run)
-    block.enter(x, slice(0, x.shape[1]))
-    return block
+def entered(adjacency: Adjacency, x: np.ndarray, storage: str, run: Run) -> list[Block]:
+    """Return all columns in the blocks that the engine takes, packed and ready for their next hop."""
+    ready = plan(adjacency, Normalization(0.0, self_loops=False), threads=available())
+    size = np.dtype(storage).itemsize
+    blocks = []
+    for columns in column_blocks(x.shape[1], kernels.widest_block(), nodes=len(x), itemsize=size):
+        blocks.append(Block(ready, columns.stop - columns.start, storage, run))
+        blocks[-1].enter(x, columns)
+    return blocks
+
+
+def hop(blocks: list[Block]) -> None:
+    for block in blocks:
+        block.hop()
 
 
 def by_scipy(adjacency: Adjacency, x: np.ndarray) -> Callable[[], Any]:
@@ -146,20 +153,21 @@ def means(adjacency: Adjacency) -> np.ndarray:
     return np.repeat((1 / np.maximum(degree, 1)).astype(np.float32), np.diff(adjacency.indptr))
 
 
-def agree(block: Block, others: Contenders) -> None:
+def agree(blocks: list[Block], others: Contenders) -> None:
     """Run one hop with everyone, and stop where results differ: a fast wrong answer is no benchmark."""
-    block.hop()
-    sample = np.random.default_rng(2).integers(0, len(block.x), 1000)
-    for name, hop in others.items():
-        theirs = hop()[sample]
-        if not np.allclose(block.x[sample, : theirs.shape[1]], theirs, atol=1e-4):
+    hop(blocks)
+    sample = np.random.default_rng(2).integers(0, len(blocks[0].x), 1000)
+    ours = np.hstack([block.x[sample, : len(block.columns)] for block in blocks])
+    for name, theirs in others.items():
+        if not np.allclose(ours, theirs()[sample], atol=1e-4):
             raise SystemExit(f"gamlp and {name} disagree")
 
 
-def read_all(loop: Callable[..., int], adjacency: Adjacency, block: Block, pieces: list[Any], run: Run) -> None:
-    words = block.x.view(np.int64)
-    starts = adjacency.indptr
-    run([partial(loop, adjacency.indices, words, int(starts[a]), int(starts[b])) for a, b in pieces])
+def read_all(loops: list[Callable[..., int]], blocks: list[Block], run: Run) -> None:
+    for loop, block in zip(loops, blocks, strict=True):
+        words, entries = block.x.view(np.int64), block.plan.adjacency
+        starts = [(int(entries.indptr[a]), int(entries.indptr[b])) for a, b in block.plan.pieces]
+        run([partial(loop, entries.indices, words, *piece) for piece in starts])
 
 
 def rounds(contenders: Contenders, repeats: int) -> dict[str, float]:

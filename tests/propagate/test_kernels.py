@@ -13,11 +13,12 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy import sparse
 
 from gamlp.graph.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.pages import empty
-from gamlp.propagate import Normalization, Propagator, halves, layout, memory
+from gamlp.propagate import Normalization, Propagator, halves, layout, memory, propagate
 from gamlp.propagate.plan import equal_work, plan
 from gamlp.threads import available, spans, workers
 
@@ -154,9 +155,26 @@ def test_equal_work_covers_every_row_once():
 
 
 def test_column_blocks_are_equal_and_cover_every_column():
-    assert layout.column_blocks(100, 7) == ([slice(0, 100)], 7)
-    assert layout.column_blocks(128, 7) == ([slice(0, 64), slice(64, 128)], 4)
-    assert layout.column_blocks(1, 7) == ([slice(0, 1)], 1)
+    assert layout.column_blocks(128, 7, nodes=10) == [slice(0, 64), slice(64, 128)]
+    assert layout.column_blocks(1, 7, nodes=10) == [slice(0, 1)]
+    assert layout.column_blocks(160, 7, nodes=10, itemsize=2) == [slice(0, 96), slice(96, 160)]  # 3 and 2 lines
+
+
+def test_a_few_columns_beyond_a_whole_line_go_apart_where_they_stay_in_the_cache():
+    assert layout.column_blocks(100, 7, nodes=2_000_000) == [slice(0, 96), slice(96, 100)]  # 6 lines and 16 bytes
+    assert layout.column_blocks(100, 7, nodes=2_000_000, itemsize=2) == [slice(0, 96), slice(96, 100)]
+    assert layout.column_blocks(100, 7, nodes=5_000_000) == [slice(0, 100)]  # 80 MB are no longer in the cache
+    assert layout.column_blocks(108, 7, nodes=10) == [slice(0, 108)]  # 12 of a line's 16 columns: a line anyway
+
+
+@pytest.mark.parametrize("columns", [1, 4, 5, 9, 20, 100])
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+def test_every_width_of_rows_equals_scipy(hub_graph, columns, storage):
+    x = np.random.default_rng(4).standard_normal((hub_graph.nodes, columns)).astype(np.float32)
+    matrix = sparse.csr_array((np.ones(hub_graph.entries), hub_graph.indices, hub_graph.indptr))
+    expected = matrix @ x.astype(np.float64) / np.maximum(np.diff(hub_graph.indptr), 1)[:, None]
+    found = propagate(hub_graph, x, hops=1, normalization=Normalization(0.0, self_loops=False), storage=storage)
+    assert_allclose(found.values[:, 1], expected, atol=1e-5 if storage == "float32" else 2e-3)
 
 
 def test_large_arrays_begin_on_a_page_and_small_ones_on_a_line():

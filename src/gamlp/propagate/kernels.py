@@ -2,8 +2,8 @@
 
 LLVM sees V vectors of 16 float32 as V accumulators, so a row of x is read once, aligned, and nothing is spilled: one
 hop costs E reads of a row, each asked for some entries ahead, and reading is all that takes time. Rows are padded to
-16·V columns; wider matrices go in column blocks (`widest_block`). Rows of float16 are passed as uint16, widened on load
-and narrowed on store; the sums are float32 always.
+16·V columns, or are one vector of 4 or 8; wider matrices go in column blocks (`widest_block`). Rows of float16 are
+passed as uint16, widened on load and narrowed on store; the sums are float32 always.
 
 Every element is summed in the order of the row's entries, without reassociation: the bits depend neither on the
 number of threads nor on the width of the blocks.
@@ -29,12 +29,21 @@ from gamlp.pages import LINE
 from gamlp.propagate import halves
 
 LANES = 16  # float32 values in an LLVM vector: one zmm, two ymm or four xmm registers
+QUAD = 4  # float32 values in the narrowest vector; a kernel is compiled for a number of quads
 AHEAD = 32  # entries between asking for a row and adding it
 
 _BYTE = ir.IntType(8)
 _INDEX = ir.IntType(64)
-_SUM = ir.VectorType(ir.FloatType(), LANES)
-_HALF = ir.VectorType(ir.IntType(16), LANES)
+
+
+def quads(columns: int) -> tuple[int, ...]:
+    """Return the `shape` of the kernels for rows of so many padded columns: a zero for each four of them."""
+    return (0,) * (columns // QUAD)
+
+
+def padded(columns: int) -> int:
+    """Return the columns that a row takes up: 4, 8, or whole vectors of 16."""
+    return next(width for width in (QUAD, 2 * QUAD, -(-columns // LANES) * LANES) if width >= columns)
 
 
 def cpu_features() -> frozenset[str]:
@@ -66,15 +75,15 @@ def sum_rows(
     longest: int,
     first: int,
     last: int,
-    lanes: tuple[int, ...],
+    shape: tuple[int, ...],
 ) -> None:
     """Write rows first … last−1 of out = diag(scale) (A + own·I) x, but those of more than `longest` entries.
 
-    `lanes` has the length V: numba compiles one kernel for each.
+    `shape` is `quads(columns)`: numba compiles one kernel for each length.
     """
     for i in range(first, last):
         if indptr[i + 1] - indptr[i] <= longest:
-            gather(indices, weights, indptr[i], indptr[i + 1], x, i if own else -1, out, i, scale[i], lanes)
+            gather(indices, weights, indptr[i], indptr[i + 1], x, i if own else -1, out, i, scale[i], shape)
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
@@ -86,19 +95,19 @@ def sum_segments(
     sums: Array,
     first: int,
     last: int,
-    lanes: tuple[int, ...],
+    shape: tuple[int, ...],
 ) -> None:
     """Write sums[s] = Σ over the entries start … stop−1 of segment s = (start, stop, own row or −1)."""
     for s in range(first, last):
-        gather(indices, weights, segments[s, 0], segments[s, 1], x, segments[s, 2], sums, s, 1.0, lanes)
+        gather(indices, weights, segments[s, 0], segments[s, 1], x, segments[s, 2], sums, s, 1.0, shape)
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def join_segments(hubs: Array, starts: Array, sums: Array, out: Array, scale: Array, lanes: tuple[int, ...]) -> None:
+def join_segments(hubs: Array, starts: Array, sums: Array, out: Array, scale: Array, shape: tuple[int, ...]) -> None:
     """Write out[hubs[h]] = scale · Σ of the sums starts[h] … starts[h+1]−1."""
     order = np.arange(sums.shape[0])
     for h in range(hubs.shape[0]):
-        gather(order, None, starts[h], starts[h + 1], sums, -1, out, hubs[h], scale[hubs[h]], lanes)
+        gather(order, None, starts[h], starts[h + 1], sums, -1, out, hubs[h], scale[hubs[h]], shape)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -113,33 +122,35 @@ def gather(
     out: Any,
     row: Any,
     scale: Any,
-    lanes: Any,
+    shape: Any,
 ) -> Any:
     """Write out[row] = scale · (x[own] + Σ_k weights[k] · x[indices[k]]), k = start … stop−1; own < 0 adds nothing."""
     place = types.int64
-    return types.void(indices, weights, place, place, x, place, out, place, types.float32, lanes), _emit_gather
+    return types.void(indices, weights, place, place, x, place, out, place, types.float32, shape), _emit_gather
 
 
 def _emit_gather(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    ids, weighting, _, _, x_type, _, out_type, _, _, lanes = signature.args
-    vectors = lanes.count
+    ids, weighting, _, _, x_type, _, out_type, _, _, shape = signature.args
+    columns = shape.count * QUAD
+    lanes = min(columns, LANES)
+    kind = ir.VectorType(ir.FloatType(), lanes)
     indices = context.make_array(ids)(context, builder, arguments[0])
-    source = _Rows(context, builder, x_type, arguments[4])
-    target = _Rows(context, builder, out_type, arguments[6])
-    sums = [cgutils.alloca_once(builder, _SUM) for _ in range(vectors)]
+    source = _Rows(context, builder, x_type, arguments[4], lanes)
+    target = _Rows(context, builder, out_type, arguments[6], lanes)
+    sums = [cgutils.alloca_once(builder, kind) for _ in range(columns // lanes)]
     _start_sums(builder, sums, source, arguments[5])
-    add = _adder(context, builder, weighting, arguments[1])
+    add = _adder(context, builder, weighting, arguments[1], kind)
     final = builder.sub(indices.nitems, _INDEX(1))
     with cgutils.for_range_slice(builder, arguments[2], arguments[3], _INDEX(1), _INDEX) as (entry, _):
         later = builder.add(entry, _INDEX(AHEAD))
         later = builder.select(builder.icmp_signed("<", later, final), later, final)
-        source.prefetch(_neighbour(builder, indices, later), vectors)
+        source.prefetch(_neighbour(builder, indices, later), len(sums))
         neighbour = source.at(_neighbour(builder, indices, entry))
         plus = add(entry)
         for v, total in enumerate(sums):
             builder.store(plus(builder.load(total), source.load(neighbour, v)), total)
     goal = target.at(arguments[7])
-    factor = _broadcast(builder, arguments[8])
+    factor = _broadcast(builder, arguments[8], kind)
     for v, total in enumerate(sums):
         target.store(builder.fmul(builder.load(total), factor), goal, v)
     return context.get_dummy_value()
@@ -155,25 +166,27 @@ def _start_sums(builder: Any, sums: list[Any], source: _Rows, own: Any) -> None:
     with builder.if_else(builder.icmp_signed("<", own, _INDEX(0))) as (without, within):
         with without:
             for total in sums:
-                builder.store(ir.Constant(_SUM, [0.0] * LANES), total)
+                builder.store(ir.Constant(source.sum, [0.0] * source.sum.count), total)
         with within:
             place = source.at(own)
             for v, total in enumerate(sums):
                 builder.store(source.load(place, v), total)
 
 
-def _adder(context: Any, builder: Any, weighting: Any, weights: Any) -> Callable[[Any], Callable[[Any, Any], Any]]:
+def _adder(
+    context: Any, builder: Any, weighting: Any, weights: Any, kind: ir.VectorType
+) -> Callable[[Any], Callable[[Any, Any], Any]]:
     """Return entry → (sum, value) → sum + weight[entry] · value, fused where the machine can."""
     if isinstance(weighting, types.NoneType):
         return lambda entry: builder.fadd
     array = context.make_array(weighting)(context, builder, weights)
     fused = bool({"fma", "neon"} & cpu_features())
     multiply_add = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(_SUM, [_SUM] * 3), f"llvm.fma.v{LANES}f32"
+        builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.v{kind.count}f32"
     )
 
     def at(entry: Any) -> Callable[[Any, Any], Any]:
-        weight = _broadcast(builder, builder.load(builder.gep(array.data, [entry])))
+        weight = _broadcast(builder, builder.load(builder.gep(array.data, [entry])), kind)
         if fused:
             return lambda total, value: builder.call(multiply_add, [value, weight, total])
         return lambda total, value: builder.fadd(total, builder.fmul(value, weight))
@@ -181,21 +194,24 @@ def _adder(context: Any, builder: Any, weighting: Any, weights: Any) -> Callable
     return at
 
 
-def _broadcast(builder: Any, scalar: Any) -> Any:
-    vector = builder.insert_element(ir.Constant(_SUM, ir.Undefined), scalar, ir.IntType(32)(0))
-    return builder.shuffle_vector(vector, vector, ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES))
+def _broadcast(builder: Any, scalar: Any, kind: ir.VectorType) -> Any:
+    vector = builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.IntType(32)(0))
+    first = ir.Constant(ir.VectorType(ir.IntType(32), kind.count), [0] * kind.count)
+    return builder.shuffle_vector(vector, vector, first)
 
 
 class _Rows:
-    """The rows of a matrix of float32, or of float16 seen as uint16, in vectors of 16."""
+    """The rows of a matrix of float32, or of float16 seen as uint16, in vectors of some lanes."""
 
-    def __init__(self, context: Any, builder: Any, matrix: Any, value: Any) -> None:
+    def __init__(self, context: Any, builder: Any, matrix: Any, value: Any, lanes: int) -> None:
         array = context.make_array(matrix)(context, builder, value)
         self.builder = builder
         self.half = matrix.dtype == types.uint16
         self.native = halves.native(cpu_features())
-        self.type = _HALF if self.half else _SUM
-        self.bytes = LANES * (2 if self.half else 4)
+        self.sum = ir.VectorType(ir.FloatType(), lanes)
+        self.type = ir.VectorType(ir.IntType(16), lanes) if self.half else self.sum
+        self.item = 2 if self.half else 4
+        self.bytes = lanes * self.item
         self.data = builder.bitcast(array.data, _BYTE.as_pointer())
         self.stride = cgutils.unpack_tuple(builder, array.strides, 2)[0]
 
@@ -217,10 +233,10 @@ class _Rows:
             self.builder.call(function, [line, flag(0), flag(3), flag(1)])
 
     def load(self, place: Any, v: int) -> Any:
-        vector = self.builder.load(self._vector(place, v), align=self.bytes // LANES)
+        vector = self.builder.load(self._vector(place, v), align=self.item)
         return halves.widen(self.builder, vector, native=self.native) if self.half else vector
 
     def store(self, vector: Any, place: Any, v: int) -> None:
         if self.half:
             vector = halves.narrow(self.builder, vector, native=self.native)
-        self.builder.store(vector, self._vector(place, v), align=self.bytes // LANES)
+        self.builder.store(vector, self._vector(place, v), align=self.item)

@@ -1,7 +1,10 @@
 """Bring features into the kernel's layout and results out of it.
 
-Inside, a block of columns is a matrix (N, 16·V) of float32 or float16, see `gamlp.pages`; it holds
+Inside, a block of columns is a matrix (N, padded columns) of float32 or float16, see `gamlp.pages`; it holds
 y = D^(−r) x, times a power of two for each column (see `memory`).
+
+A hop pays for every cache line that a row of a block touches. Columns beyond the last whole line would cost each
+neighbour one line more, so a few of them go in a block of their own where that block stays in the cache.
 """
 
 from __future__ import annotations
@@ -14,15 +17,25 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 from gamlp.files import Array
+from gamlp.pages import LINE
 from gamlp.propagate import halves
-from gamlp.propagate.kernels import LANES, cpu_features
+from gamlp.propagate.kernels import LANES, cpu_features, padded
+
+CACHED = 2**26  # bytes of a narrow block; one that stays in the cache is nearly free
 
 
-def column_blocks(width: int, widest: int) -> tuple[list[slice], int]:
-    """Cut F columns into equal blocks of at most 16·widest; return them and their padded width in vectors, V."""
-    vectors = -(-width // LANES)
+def column_blocks(width: int, widest: int, *, nodes: int, itemsize: int = 4) -> list[slice]:
+    """Cut F columns into blocks of at most 16·widest: equal ones in whole cache lines, then perhaps a narrow one."""
+    line = LINE // itemsize
+    rest = width % line
+    if width < line or rest > line // 2 or nodes * padded(rest) * itemsize > CACHED:
+        rest = 0
+    main = width - rest
+    vectors = -(-main // LANES)
     each = -(-vectors // -(-vectors // widest))
-    return [slice(at, min(at + each * LANES, width)) for at in range(0, width, each * LANES)], each
+    each = min(widest, -(-each * LANES // line) * line // LANES) * LANES
+    blocks = [slice(at, min(at + each, main)) for at in range(0, main, each)]
+    return blocks + ([slice(main, width)] if rest else [])
 
 
 def bits(array: Array) -> Array:

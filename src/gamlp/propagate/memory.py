@@ -2,7 +2,7 @@
 
     y^(0) = D^(−r) X c,    y^(l) = D^(−1) A y^(l−1),    X^(l) = D^r y^(l) / c
 
-Cost O(K·E·F) time and 2·N·16·V values of memory beside the result (V: see `layout.column_blocks`).
+Cost O(K·E·F) time and two buffers of the widest block beside the result (see `layout.column_blocks`).
 
 c is 1 with float32. With float16 it holds one power of two per column that lifts the column's largest |y| to just
 below 2¹⁵. Weights are never negative, so the rows of D^(−1)A sum to 1 and no later y is larger: nothing overflows, and
@@ -46,8 +46,11 @@ def compute(
     if not last_only or hops == 0:
         _copy(features, rows, values, run)
     if hops:
-        blocks, vectors = layout.column_blocks(width, widest or kernels.widest_block())
-        engine = Block(plan, vectors, storage, run)
+        itemsize = np.dtype(storage).itemsize
+        blocks = layout.column_blocks(
+            width, widest or kernels.widest_block(), nodes=plan.adjacency.nodes, itemsize=itemsize
+        )
+        engine = Block(plan, max(block.stop - block.start for block in blocks), storage, run)
         with progress("propagate", total=len(blocks) * hops) as advance:
             for block in blocks:
                 engine.enter(features, block)
@@ -62,16 +65,24 @@ def compute(
 class Block:
     """One block of columns on its way through the hops."""
 
-    def __init__(self, plan: Plan, vectors: int, storage: str, run: Run) -> None:
-        shape = (plan.adjacency.nodes, vectors * kernels.LANES)
+    def __init__(self, plan: Plan, widest: int, storage: str, run: Run) -> None:
+        size = plan.adjacency.nodes * kernels.padded(widest)
         self.plan, self.run, self.storage = plan, run, storage
-        self.lanes = (0,) * vectors
-        self.x, self.next = empty(shape, storage), empty(shape, storage)
-        self.sums = np.empty((len(plan.segments), shape[1]), np.float32)
-        self.columns = np.empty(0, np.float32)
+        self._buffers = empty((size,), storage), empty((size,), storage)
+        self._shape(widest)
+
+    def _shape(self, columns: int) -> None:
+        """See the buffers as rows of so many columns, padded."""
+        width = kernels.padded(columns)
+        nodes = self.plan.adjacency.nodes
+        self.x, self.next = (buffer[: nodes * width].reshape(nodes, width) for buffer in self._buffers)
+        self.sums = np.empty((len(self.plan.segments), width), np.float32)
+        self.columns = np.ones(columns, np.float32)
+        self.shape = kernels.quads(width)
 
     def enter(self, features: Array, block: slice) -> None:
         """Set y = D^(−r) X c for these columns."""
+        self._shape(block.stop - block.start)
         chunks = spans(len(features), max(1, 2**18 // self.x.shape[1]))
         read = partial(_read, features, block)
         enter, x = self.plan.enter, layout.bits(self.x)
@@ -82,9 +93,8 @@ class Block:
         def pack(first: int, last: int) -> None:
             layout.pack(read(first, last), enter, self.columns, x, first)
 
-        self.columns = np.ones(block.stop - block.start, np.float32)
         if self.storage == "float16":
-            self.columns = _lift(np.max(self.run([partial(peak, *chunk) for chunk in chunks]), axis=0))
+            self.columns = lift(np.max(self.run([partial(peak, *chunk) for chunk in chunks]), axis=0))
         self.run([partial(pack, *chunk) for chunk in chunks])
 
     def hop(self) -> None:
@@ -92,13 +102,13 @@ class Block:
         plan, x, out = self.plan, layout.bits(self.x), layout.bits(self.next)
         entries = (plan.adjacency.indices, plan.adjacency.weights)
         segments = [
-            partial(kernels.sum_segments, plan.segments, *entries, x, self.sums, *span, self.lanes)
+            partial(kernels.sum_segments, plan.segments, *entries, x, self.sums, *span, self.shape)
             for span in spans(len(plan.segments), SEGMENTS_A_PIECE)
         ]
         fixed = (plan.adjacency.indptr, *entries, x, plan.self_loops, out, plan.inverse, plan.longest)
-        self.run(segments + [partial(kernels.sum_rows, *fixed, *piece, self.lanes) for piece in plan.pieces])
+        self.run(segments + [partial(kernels.sum_rows, *fixed, *piece, self.shape) for piece in plan.pieces])
         if len(plan.hubs):
-            kernels.join_segments(plan.hubs, plan.hub_starts, self.sums, out, plan.inverse, self.lanes)
+            kernels.join_segments(plan.hubs, plan.hub_starts, self.sums, out, plan.inverse, self.shape)
         self.x, self.next = self.next, self.x
 
     def leave(self, rows: Array | None, values: Array, hop: int, block: slice) -> None:
@@ -116,7 +126,7 @@ def _read(features: Array, block: slice, first: int, last: int) -> Array:
     return np.ascontiguousarray(features[first:last, block], dtype=np.float32)
 
 
-def _lift(peaks: Array) -> Array:
+def lift(peaks: Array) -> Array:
     """Return the power of two for each column that brings its peak just below 2¹⁵."""
     if not np.isfinite(peaks).all():
         raise NotFiniteError("Some features are NaN or infinite.\nFeatures must be finite numbers.")
