@@ -43,7 +43,7 @@ def plan(adjacency: Adjacency, normalization: Normalization, *, threads: int, lo
     """Return how to apply Â with this many threads."""
     degree = degrees(adjacency, self_loops=normalization.self_loops)
     hubs = np.flatnonzero(np.diff(adjacency.indptr) > longest)
-    starts, segments = _segments(adjacency.indptr, hubs, longest, own=normalization.self_loops)
+    starts, segments = cut_hubs(adjacency.indptr, hubs, longest, own=normalization.self_loops)
     return Plan(
         adjacency=adjacency,
         self_loops=normalization.self_loops,
@@ -71,7 +71,7 @@ def equal_work(indptr: Array, count: int) -> list[tuple[int, int]]:
     return [(first, last) for first, last in zip(cuts, [*cuts[1:], nodes], strict=True) if first < last]
 
 
-def _segments(indptr: Array, hubs: Array, longest: int, *, own: bool) -> tuple[Array, Array]:
+def cut_hubs(indptr: Array, hubs: Array, longest: int, *, own: bool) -> tuple[Array, Array]:
     """Cut every hub's row into segments of `longest` entries."""
     counts = -(-(indptr[hubs + 1] - indptr[hubs]) // longest)
     starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)

@@ -1,0 +1,243 @@
+"""One block of columns carried through all hops, with the adjacency streaming by.
+
+    y^(0) = D^(−r) X c,    y^(l) = D^(−1) A y^(l−1),    X^(l) = D^r y^(l) / c          as in `memory`
+
+In memory are the two states of the block, 2·N·(padded width) values, and two chunks of the adjacency: one being worked on, the
+next being read. Blocks do not know each other: one may be computed again, or elsewhere, and gives the same bits, those
+of the engine in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gamlp.files import Array
+from gamlp.graph.graph import Adjacency
+from gamlp.pages import empty
+from gamlp.propagate import disk_kernels, kernels, layout
+from gamlp.propagate.disk_route import Chunk, Route, route
+from gamlp.propagate.hops import too_large
+from gamlp.propagate.memory import SEGMENTS_A_PIECE, lift
+from gamlp.propagate.normalize import Normalization
+from gamlp.propagate.plan import equal_work
+from gamlp.spans import Spans, ahead, close_all
+from gamlp.threads import Run, available, spans, workers
+
+CHUNK_BYTES = 2**26
+VALUES_A_PIECE = 2**18  # handed to a thread at a time
+
+Sink = Callable[[int, int, Array], None]  # sink(hop, first, values (n, w)): rows first … first+n−1 of the wanted ones
+Loaded = tuple[Chunk, Array, Array, Array | None, Array]  # chunk, offsets, indices, weights, scale
+
+
+def propagate_block(
+    adjacency: Adjacency,
+    features: Any,
+    columns: slice,
+    *,
+    hops: int,
+    normalization: Normalization,
+    rows: Array | None = None,
+    last_only: bool = False,
+    storage: str = "float32",
+    threads: int | None = None,
+    chunk_bytes: int = CHUNK_BYTES,
+    advance: Callable[[], None] = lambda: None,
+) -> Array:
+    """Return X, ÂX, …, ÂᴷX of some columns, at most 16·widest_block() of them: (R, K+1, w), or ÂᴷX alone, (R, 1, w).
+
+    The adjacency's and the features' arrays may be memory-mapped; both have been checked. `rows` must be sorted;
+    `advance` is called after each hop.
+    """
+    width = columns.stop - columns.start
+    count = adjacency.nodes if rows is None else len(rows)
+    values = np.empty((count, 1 if last_only else hops + 1, width), storage)
+
+    def keep(hop: int, first: int, part: Array) -> None:
+        values[first : first + len(part), 0 if last_only else hop] = part
+
+    threads = threads or available()
+    with workers(threads) as run:
+        way = route(adjacency, normalization, chunk_bytes=chunk_bytes)
+        block = StreamedBlock(way, width, storage, run, threads=threads, rows=rows)
+        try:
+            block.carry(features, columns, hops=hops, last_only=last_only, sink=keep, advance=advance)
+        finally:
+            block.close()
+    return values
+
+
+class StreamedBlock:
+    """The two states of a block and the chunks that stream by; serves one block after the other."""
+
+    def __init__(
+        self, way: Route, widest: int, storage: str, run: Run, *, threads: int, rows: Array | None = None
+    ) -> None:
+        self.way, self.storage, self.run, self.rows = way, storage, run, rows
+        self.pieces = 1 if threads == 1 else 8 * threads
+        size = (way.adjacency.nodes * kernels.padded(widest),)
+        self._states = empty(size, storage), empty(size, storage)
+        self._shape(widest)
+        self._offsets = Spans(way.adjacency.indptr)
+        self._indices = Spans(way.adjacency.indices)
+        self._weights = None if way.adjacency.weights is None else Spans(way.adjacency.weights)
+        self._buffers = [self._chunk_buffers() for _ in range(2)]
+        self._leave = None if rows is None else self._wanted_scales(rows)
+
+    def close(self) -> None:
+        """Let the files go."""
+        close_all([self._offsets, self._indices, self._weights])
+
+    def carry(
+        self,
+        features: Any,
+        columns: slice,
+        *,
+        hops: int,
+        last_only: bool,
+        sink: Sink,
+        advance: Callable[[], None],
+    ) -> None:
+        """Carry these columns through all hops, and give each hop's wanted rows to the sink, in order."""
+        self.enter(features, columns, sink if not last_only or hops == 0 else None)
+        for hop in range(1, hops + 1):
+            self.hop()
+            if not last_only or hop == hops:
+                self.leave(hop, sink)
+            advance()
+        for source in (self._offsets, self._indices, self._weights):
+            if source is not None:
+                source.check_unchanged()
+
+    def _shape(self, columns: int) -> None:
+        """See the states as rows of so many columns, padded."""
+        nodes, width = self.way.adjacency.nodes, kernels.padded(columns)
+        self.x, self.next = (state[: nodes * width].reshape(nodes, width) for state in self._states)
+        self.sums = np.empty((len(self.way.segments), width), np.float32)
+        self.columns = np.ones(columns, np.float32)
+        self.shape = kernels.quads(width)
+
+    def enter(self, features: Any, columns: slice, sink: Sink | None) -> None:
+        """Set y = D^(−r) X c for these columns; X itself goes to the sink."""
+        source, width = Spans(features), columns.stop - columns.start
+        chunks = spans(self.way.adjacency.nodes, max(1, CHUNK_BYTES // 4 // _bytes_a_row(features, width)))
+        scratch = np.empty(min(chunks[0][1], self.way.adjacency.nodes) + 1, self.way.adjacency.indptr.dtype)
+
+        def load(at: int) -> tuple[int, Array, Array]:
+            first, last = chunks[at]
+            degree = self.way.degrees(self._offsets.rows(first, last + 1, scratch), first)
+            return first, source.block(first, last, columns), self.way.scale(degree, -self.way.normalization.r)
+
+        self._shape(width)
+        if self.storage == "float16":
+            self.columns = lift(np.max([self._peak(*loaded) for loaded in ahead(load, len(chunks))], axis=0))
+        for first, values, scale in ahead(load, len(chunks)):
+            x = layout.bits(self.x)[first : first + len(values)]
+            pack = partial(_pack, values, scale, self.columns, x)
+            self.run([partial(pack, *span) for span in spans(len(values), VALUES_A_PIECE // width + 1)])
+            if sink is not None:
+                self._keep_features(first, values, sink)
+        source.check_unchanged()
+        source.close()
+
+    def hop(self) -> None:
+        """Set y = D^(−1) A y, one chunk of rows after the other."""
+        for loaded in ahead(self._load, len(self.way.chunks)):
+            self._sum(*loaded)
+        if len(self.way.hubs):
+            scale = self.way.scale(self.way.hub_degrees(), -1)
+            out = layout.bits(self.next)
+            disk_kernels.join_hubs(self.way.hubs, self.way.hub_starts, self.sums, out, scale, self.shape)
+        self.x, self.next = self.next, self.x
+
+    def leave(self, hop: int, sink: Sink) -> None:
+        """Give X^(l) = D^r y / c of the wanted rows to the sink."""
+        width, count = len(self.columns), self.way.adjacency.nodes if self.rows is None else len(self.rows)
+        inverse, x = 1 / self.columns, layout.bits(self.x)
+        size = max(1, CHUNK_BYTES // 8 // self.x[:1].nbytes)
+        scratch = np.empty(size + 1, self.way.adjacency.indptr.dtype)
+        for first, last in spans(count, size):
+            if self.rows is None or self._leave is None:
+                degree = self.way.degrees(self._offsets.rows(first, last + 1, scratch), first)
+                part, scale = x[first:last], self.way.scale(degree, self.way.normalization.r)
+            else:
+                part, scale = x[self.rows[first:last]], self._leave[first:last]
+            values = np.empty((last - first, 1, width), self.storage)
+            unpack = partial(layout.unpack, part, None, scale, inverse, layout.bits(values), 0, 0)
+            if sum(self.run([partial(unpack, *span) for span in spans(len(part), VALUES_A_PIECE // width + 1)])):
+                raise too_large(f"After {hop} hops some features")
+            sink(hop, first, values[:, 0])
+
+    def _chunk_buffers(self) -> tuple[Array, Array, Array | None]:
+        adjacency, entries = self.way.adjacency, self.way.most_entries
+        return (
+            np.empty(self.way.most_rows + 1, adjacency.indptr.dtype),
+            empty((entries,), adjacency.indices.dtype),
+            None if adjacency.weights is None else empty((entries,), adjacency.weights.dtype),
+        )
+
+    def _load(self, at: int) -> Loaded:
+        """Read chunk `at` into the buffers that the one before does not use."""
+        chunk, (offsets, indices, weights) = self.way.chunks[at], self._buffers[at % 2]
+        offsets = self._offsets.rows(chunk.first, chunk.last + 1, offsets)
+        scale = self.way.scale(self.way.degrees(offsets, chunk.first), -1)
+        offsets -= chunk.start
+        indices = self._indices.rows(chunk.start, chunk.stop, indices)
+        if self._weights is not None and weights is not None:
+            weights = self._weights.rows(chunk.start, chunk.stop, weights)
+        return chunk, offsets, indices, weights, scale
+
+    def _sum(self, chunk: Chunk, offsets: Array, indices: Array, weights: Array | None, scale: Array) -> None:
+        x, out, (begin, end) = layout.bits(self.x), layout.bits(self.next), chunk.segments
+        segments = self.way.segments[begin:end] - np.array([chunk.start, chunk.start, 0])
+        fixed = (offsets, indices, weights, x, self.way.normalization.self_loops, out, scale, self.way.longest)
+        self.run(
+            [
+                partial(kernels.sum_segments, segments, indices, weights, x, self.sums[begin:end], *span, self.shape)
+                for span in spans(end - begin, SEGMENTS_A_PIECE)
+            ]
+            + [
+                partial(disk_kernels.sum_chunk, *fixed, chunk.first, *piece, self.shape)
+                for piece in (equal_work(offsets, self.pieces) if len(offsets) > 1 else [])
+            ]
+        )
+
+    def _peak(self, first: int, values: Array, scale: Array) -> Array:
+        return np.asarray(np.abs(values * scale[:, None]).max(axis=0))
+
+    def _keep_features(self, first: int, values: Array, sink: Sink) -> None:
+        """Give hop 0 of the wanted rows among first … to the sink."""
+        begin = first
+        if self.rows is not None:
+            begin, end = np.searchsorted(self.rows, [first, first + len(values)])
+            values = values[self.rows[begin:end] - first]
+        with np.errstate(over="ignore"):
+            kept = values.astype(self.storage, copy=False)
+        if self.storage == "float16" and not np.isfinite(kept).all():
+            raise too_large("Some features")
+        if len(kept):
+            sink(0, int(begin), kept)
+
+    def _wanted_scales(self, rows: Array) -> Array:
+        """Return d^r of the wanted rows, (R,) float32."""
+        result = np.empty(len(rows), np.float32)
+        scratch = np.empty(2**20 + 1, self.way.adjacency.indptr.dtype)
+        for first, last in spans(self.way.adjacency.nodes, 2**20):
+            begin, end = np.searchsorted(rows, [first, last])
+            degree = self.way.degrees(self._offsets.rows(first, last + 1, scratch), first)
+            result[begin:end] = self.way.scale(degree, self.way.normalization.r)[rows[begin:end] - first]
+        return result
+
+
+def _pack(values: Array, scale: Array, columns: Array, x: Array, first: int, last: int) -> None:
+    layout.pack(values[first:last], scale, columns, x, first)
+
+
+def _bytes_a_row(features: Any, width: int) -> int:
+    """Return what reading one row of a block costs: a file by rows is read with all its columns."""
+    by_rows = isinstance(features, np.memmap) and features.flags.c_contiguous
+    return 4 * width + (features.dtype.itemsize * features.shape[1] if by_rows else 4 * width)

@@ -1,0 +1,119 @@
+"""Read arrays a piece at a time: mapped files through plain reads, anything else by slices.
+
+A plain read goes into a buffer of known size, and a file that ends early or cannot be read is an error with its name;
+through the map the same would count as resident memory without end, and kill the process.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gamlp.errors import StorageError
+from gamlp.files import Array
+
+Loaded = TypeVar("Loaded")
+
+
+def ahead(load: Callable[[int], Loaded], count: int) -> Iterator[Loaded]:
+    """Yield load(0) … load(count−1), each loaded by a thread while the one before is worked on.
+
+    Piece i+1 is loaded while piece i is in use: `load` may use two buffers in turn.
+    """
+    if not count:
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="gamlp-read") as reader:
+        waiting = reader.submit(load, 0)
+        for at in range(1, count + 1):
+            loaded = waiting.result()
+            if at < count:
+                waiting = reader.submit(load, at)
+            yield loaded
+
+
+class Spans:
+    """An array, or anything with a shape that can be sliced, read by spans of rows and columns."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.shape: tuple[int, ...] = tuple(array.shape)
+        whole = isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.filename is not None
+        self._file = open(array.filename, "rb", buffering=0) if whole else None  # noqa: SIM115, PTH123 — kept open
+        self._at_first = self._state()
+
+    def close(self) -> None:
+        """Let the file go."""
+        if self._file is not None:
+            self._file.close()
+
+    def rows(self, first: int, last: int, buffer: Array) -> Array:
+        """Return array[first:last], copied into the beginning of `buffer`, which has its type and width."""
+        part = buffer[: last - first]
+        if self._file is None or not self.array.flags.c_contiguous:
+            part[...] = self.array[first:last]
+        else:
+            self._read(part, first * self._row_bytes)
+        return part
+
+    def block(self, first: int, last: int, columns: slice) -> Array:
+        """Return array[first:last, columns] as float32 by rows."""
+        array = self.array
+        if self._file is None or array.ndim != 2:
+            return np.ascontiguousarray(array[first:last, columns], dtype=np.float32)
+        if array.flags.c_contiguous:
+            whole = self.rows(first, last, np.empty((last - first, self.shape[1]), array.dtype))
+            return np.ascontiguousarray(whole[:, columns], dtype=np.float32)
+        by_columns = np.empty((columns.stop - columns.start, last - first), array.dtype)
+        for at, column in enumerate(range(columns.start, columns.stop)):
+            self._read(by_columns[at], (column * self.shape[0] + first) * array.dtype.itemsize)
+        return np.ascontiguousarray(by_columns.T, dtype=np.float32)
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on with a file that someone wrote to in the meantime."""
+        if self._state() != self._at_first:
+            raise StorageError(
+                f"{self.array.filename} was changed while it was being read.\n"
+                "Nothing was made of it. Let one program at a time work on it, then run again."
+            )
+
+    @property
+    def _row_bytes(self) -> int:
+        return int(self.array.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
+
+    def _state(self) -> tuple[int, int] | None:
+        if self._file is None:
+            return None
+        found = os.fstat(self._file.fileno())
+        return found.st_size, found.st_mtime_ns
+
+    def _read(self, part: Array, offset: int) -> None:
+        """Fill `part` from the file, `offset` bytes into the array."""
+        assert self._file is not None
+        target = part.reshape(-1).view(np.uint8).data
+        done = 0
+        while done < len(target):
+            try:
+                count = os.preadv(self._file.fileno(), [target[done:]], self.array.offset + offset + done)
+            except OSError as error:
+                raise StorageError(
+                    f"{self.array.filename} could not be read: {error.strerror or error}.\n"
+                    "Is the disk, or the network drive, still there? Copy or make the file again."
+                ) from error
+            if not count:
+                raise StorageError(
+                    f"{self.array.filename} ends {len(target) - done:,} bytes before its array does.\n"
+                    "It was cut short while in use: copy or make it again."
+                )
+            done += count
+
+
+def close_all(sources: Sequence[Spans | None]) -> None:
+    """Close what is open."""
+    for source in sources:
+        if source is not None:
+            source.close()
