@@ -20,6 +20,7 @@ def limits(x: np.ndarray) -> dict[str, Callable[..., int]]:
         "a word a line": _reader(tuple(range(0, words, WORDS_A_LINE)), 0),
         "a word a line, 8 ahead": _reader(tuple(range(0, words, WORDS_A_LINE)), 8),
         "a word a line, 16 ahead": _reader(tuple(range(0, words, WORDS_A_LINE)), 16),
+        "a word a line, 32 ahead": _reader(tuple(range(0, words, WORDS_A_LINE)), 32),
         "two words a line": _reader(tuple(range(0, words, WORDS_A_LINE // 2)), 0),
     }
 

@@ -30,7 +30,7 @@ from gamlp.propagate import halves
 
 LANES = 16  # float32 values in an LLVM vector: one zmm, two ymm or four xmm registers
 QUAD = 4  # float32 values in the narrowest vector; a kernel is compiled for a number of quads
-AHEAD = 32  # entries between asking for a row and adding it
+AHEAD = (64, 16)  # entries between asking for a row and adding it; the processor may drop a request, so it is put twice
 
 _BYTE = ir.IntType(8)
 _INDEX = ir.IntType(64)
@@ -142,9 +142,10 @@ def _emit_gather(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     add = _adder(context, builder, weighting, arguments[1], kind)
     final = builder.sub(indices.nitems, _INDEX(1))
     with cgutils.for_range_slice(builder, arguments[2], arguments[3], _INDEX(1), _INDEX) as (entry, _):
-        later = builder.add(entry, _INDEX(AHEAD))
-        later = builder.select(builder.icmp_signed("<", later, final), later, final)
-        source.prefetch(_neighbour(builder, indices, later), len(sums))
+        for distance in AHEAD:
+            later = builder.add(entry, _INDEX(distance))
+            later = builder.select(builder.icmp_signed("<", later, final), later, final)
+            source.prefetch(_neighbour(builder, indices, later), len(sums))
         neighbour = source.at(_neighbour(builder, indices, entry))
         plus = add(entry)
         for v, total in enumerate(sums):
