@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test lint bench docs clean
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -26,6 +26,9 @@ bench: .venv/dev.stamp  ## measure propagation and a training step, as JSON
 	$(BIN)/python benchmarks/propagate.py --json
 	$(BIN)/python benchmarks/train_step.py --json
 
+docs: .venv/docs.stamp  ## build the documentation into build/site
+	$(BIN)/mkdocs build --strict --site-dir build/site
+
 clean:  ## remove the environment, builds and caches; results in runs/ stay
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis src/*.egg-info
 	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -39,5 +42,9 @@ clean:  ## remove the environment, builds and caches; results in runs/ stay
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(INSTALL) -e '.[dev,pyg,tune]'
+	$(INSTALL) -e '.[dev,pyg,tune,tensorboard]'
 	@touch $@ .venv/core.stamp
+
+.venv/docs.stamp: pyproject.toml constraints.txt | .venv/bin/python
+	$(INSTALL) -e '.[docs]'
+	@touch $@

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -63,10 +64,22 @@ def compare(
     folder = resume or out or new_folder(f"{graph.name}-comparison")
     with common.shown_progress(f"What is finished is kept; go on with: gamlp compare --resume {folder}"):
         result = logic.compare(graph, asked, folder=folder, cache=cache)
+        result["report"] = str(write_pages(graph, folder, asked.methods))
     if json:
         common.print_json(result)
     else:
         show(result)
+
+
+def write_pages(graph: Any, folder: Path, methods: Sequence[str]) -> Path:
+    """Write a page for every method, and the one that sets them side by side."""
+    from gamlp.explain.comparison import write_comparison
+    from gamlp.explain.report import write_report
+
+    for name in methods:
+        if not (folder / name / "report.html").exists():
+            write_report(graph, folder / name)
+    return write_comparison([folder])
 
 
 def show(result: dict[str, Any]) -> None:
@@ -88,7 +101,7 @@ def show(result: dict[str, Any]) -> None:
         console.width = max(console.width, 120)
     console.print(table)
     console.print(footnote(result), highlight=False, soft_wrap=True)
-    console.print(f"Everything is in {result['out']}.", highlight=False, soft_wrap=True)
+    console.print(f"Everything is in {result['out']}: report.html to look at.", highlight=False, soft_wrap=True)
 
 
 def recipes(*, seed: AnySeed = 0, json: Json = False) -> None:

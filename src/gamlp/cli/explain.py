@@ -28,7 +28,10 @@ OwnRoot = Annotated[
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Examples: gamlp explain runs/RUN · gamlp explain runs/RUN --node gimp")(explain)
-    app.command(epilog="Example: gamlp report runs/RUN")(report)
+    app.command(
+        epilog="Examples: gamlp report runs/RUN --open · gamlp report runs/COMPARISON --figures figures · "
+        "gamlp report runs/ONE runs/OTHER --out side-by-side.html"
+    )(report)
 
 
 def explain(
@@ -67,22 +70,68 @@ def explain(
 
 
 def report(
-    run: Run,
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN…", help="A run, a comparison, or several runs of one graph to set side by side."),
+    ],
     *,
-    out: Annotated[Path | None, typer.Option("--out", help="The page; by default RUN/report.html.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The page; by default report.html in the run or comparison.")
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option("--figures", metavar="FOLDER", help="Also write all figures as .png, .svg and .csv.")
+    ] = None,
+    tensorboard: Annotated[
+        Path | None, typer.Option("--tensorboard", metavar="FOLDER", help="Also write the curves for TensorBoard.")
+    ] = None,
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     seed: RunSeed = None,
     root: OwnRoot = None,
     json: Json = False,
 ) -> None:
-    """Write one page about a run: result, mistakes, calibration, attention and predictions."""
-    from gamlp.explain.report import write_report
-
+    """Write one page about a run or a comparison, or about several runs side by side."""
     with common.shown_progress():
-        page = write_report(run_graph(run, root), run, out=out, seed=seed)
+        if len(runs) > 1 or (runs[0] / "comparison.json").exists():
+            page, files = several_reported(runs, out, figures)
+        else:
+            page, files = one_reported(runs[0], out, figures, seed, root)
+        if tensorboard is not None:
+            from gamlp.explain.curves import write_curves
+
+            files += write_curves(runs, tensorboard)
+    if open_:
+        import webbrowser
+
+        webbrowser.open(page.resolve().as_uri())
     if json:
-        common.print_json({"run": str(run), "out": str(page), "bytes": page.stat().st_size})
+        facts = {"out": str(page), "bytes": page.stat().st_size, "files": [str(file) for file in files]}
+        common.print_json({"runs": [str(run) for run in runs], **facts})
     else:
         typer.echo(f"The report is in {page}.")
+        for folder in sorted({str(place) for place in (figures, tensorboard) if place is not None}):
+            typer.echo(f"More is in {folder}.")
+
+
+def one_reported(
+    run: Path, out: Path | None, figures: Path | None, seed: int | None, root: Path | None
+) -> tuple[Path, list[Path]]:
+    """Write the page of one run, and its figures where they are asked for."""
+    from gamlp.explain.figures import write_run_figures
+    from gamlp.explain.page import write_page
+    from gamlp.explain.report import render
+
+    opened = opened_run(run, seed, root)
+    page = write_page(render(opened), out or run / "report.html")
+    return page, [] if figures is None else write_run_figures(opened, figures)
+
+
+def several_reported(runs: list[Path], out: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
+    """Write the page of a comparison or of several runs, and its figure where it is asked for."""
+    from gamlp.explain.comparison import write_comparison
+    from gamlp.explain.figures import write_comparison_figures
+
+    page = write_comparison(runs, out=out)
+    return page, [] if figures is None else write_comparison_figures(runs, figures)
 
 
 def opened_run(run: Path, seed: int | None, root: Path | None) -> OpenedRun:
@@ -103,13 +152,13 @@ def run_graph(run: Path, root: Path | None) -> Graph:
 def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], list[Weights], list[Reach]]:
     """Write the pictures of a run and return its numbers."""
     from gamlp.explain.attention import explain_attention
+    from gamlp.explain.figures import ATTENTION
     from gamlp.explain.plots import write_attention, write_reach
     from gamlp.explain.receptive import receptive_fields
 
     tables = explain_attention(opened)
     reach = receptive_fields(opened.graph.adjacency, hops=max(2, tables[0].mean.shape[1] - 1))
-    stems = ("attention", "attention-by-degree", "attention-right-and-wrong", "attention-by-class")
-    drawn = [(out / stem, table) for stem, table in zip(stems, tables, strict=True) if table.groups]
+    drawn = [(out / stem, table) for stem, table in zip(ATTENTION, tables, strict=True) if table.groups]
     files = [file for stem, table in drawn for file in write_attention(table, stem)]
     if reach:
         files += write_reach(reach, out / "receptive-field")
@@ -121,7 +170,7 @@ def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], list[We
                 {"group": group, "nodes": int(count), "weights": row.tolist()}
                 for group, count, row in zip(table.groups, table.nodes, table.mean, strict=True)
             ]
-            for stem, table in zip(stems, tables, strict=True)
+            for stem, table in zip(ATTENTION, tables, strict=True)
         },
         "receptive_field": {one.region: one.shares.mean(axis=0).tolist() for one in reach},
         "files": [str(file) for file in files],

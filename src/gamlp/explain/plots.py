@@ -55,7 +55,7 @@ def write_attention(weights: Weights, stem: Path) -> list[Path]:
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        names = [f"{plain(weights.groups[group])}  ({weights.nodes[group]:,})" for group in drawn]
+        names = [plain(weights.groups[group]) + count_of(int(weights.nodes[group])) for group in drawn]
         columns = [str(hop) for hop in range(hops)]
         heat(axes, weights.relative[drawn], rows=names, columns=columns, label="relative weight")
         axes.set(title=weights.title, xlabel="hop", ylabel=ylabel_of(weights))
@@ -67,7 +67,14 @@ def write_attention(weights: Weights, stem: Path) -> list[Path]:
 def ylabel_of(weights: Weights) -> str:
     """Say what the groups are."""
     words = weights.title.lower()
+    if "relation" in words:
+        return "subset of the relations"
     return "degree (nodes)" if "degree" in words else "class (nodes)" if "class" in words else "predicted (nodes)"
+
+
+def count_of(nodes: int) -> str:
+    """Write how many nodes a mean is over; a subset of relations is over none."""
+    return f"  ({nodes:,})" if nodes else ""
 
 
 def write_reach(regions: Sequence[Reach], stem: Path) -> list[Path]:

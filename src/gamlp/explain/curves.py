@@ -1,0 +1,35 @@
+"""A run's curves for TensorBoard (extra `tensorboard`): one line a seed, epochs counted over all stages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gamlp.errors import MissingExtraError
+from gamlp.explain.entries import entries_of
+from gamlp.explain.learning import series
+from gamlp.files import read_json
+
+KEYS = {"loss/train": ("loss",), "loss/valid": ("valid_log_loss", "valid_loss"), "accuracy/valid": ("valid_accuracy",)}
+
+
+def write_curves(folders: list[Path], out: Path) -> list[Path]:
+    """Write event files below `out`, a folder for each run and seed; return these folders."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError("tensorboard", "Writing curves for TensorBoard") from error
+    opened: Any = SummaryWriter  # its types differ with what else is installed
+    made = []
+    for entry in entries_of(folders):
+        for one in entry.result["runs"]:
+            history = read_json(entry.folder / f"seed-{one['seed']}" / "history.json")
+            place = out / entry.folder.resolve().name / f"seed-{one['seed']}"
+            with opened(log_dir=str(place)) as writer:
+                for name, keys in KEYS.items():
+                    for epoch, value in series(history, *keys):
+                        writer.add_scalar(name, value, int(epoch))
+                if one["test_accuracy"] is not None:
+                    writer.add_scalar("accuracy/test", one["test_accuracy"], 0)
+            made.append(place)
+    return made
