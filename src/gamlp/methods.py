@@ -46,6 +46,9 @@ class Base:
 _NO_LABELS = {"residual": False, "labels": False}
 _ON_FEATURES = {"hop_layers": 0, **_NO_LABELS}  # one combination of the hops themselves, then the head
 _LINEAR = {"head_layers": 1, "batch_norm": False, **_ON_FEATURES}  # … and the head is one linear layer
+_SIGN = {"combiner": "concat", "hop_layers": 1, **_NO_LABELS}
+_SAGN = {"combiner": "gate", "labels": False}
+_SUBSETS = {"relations": "subsets"}  # the hops of relation subsets, mixed: heterogeneous graphs only
 _PAPER = "Zhang et al. 2022, Graph Attention MLP with Reliable Label Utilization"
 
 BASES: dict[str, Base] = {
@@ -54,11 +57,16 @@ BASES: dict[str, Base] = {
     "sgc": Base("Wu et al. 2019, Simplifying Graph Convolutional Networks", {"combiner": "last", **_LINEAR}),
     "s2gc": Base("Zhu & Koniusz 2021, Simple Spectral Graph Convolution", {"combiner": "mean", **_LINEAR}),
     "gbp": Base("Chen et al. 2020, Scalable GNNs via Bidirectional Propagation", {"combiner": "decay", **_ON_FEATURES}),
-    "sign": Base("Frasca et al. 2020, SIGN", {"combiner": "concat", "hop_layers": 1, **_NO_LABELS}),
-    "sagn": Base("Sun et al. 2021, Scalable and Adaptive Graph Neural Networks", {"combiner": "gate", "labels": False}),
+    "sign": Base("Frasca et al. 2020, SIGN", _SIGN),
+    "sagn": Base("Sun et al. 2021, Scalable and Adaptive Graph Neural Networks", _SAGN),
     "gamlp-smoothing": Base(_PAPER, {"combiner": "smoothing"}),
     "gamlp-recursive": Base(_PAPER, {"combiner": "recursive"}),
     "gamlp-jk": Base(_PAPER, {"combiner": "jk"}),
+    "nars": Base("Yu et al. 2020, NARS", {**_SIGN, **_SUBSETS}),
+    "nars-sagn": Base("NARS in front of SAGN", {**_SAGN, **_SUBSETS}),
+    "nars-gamlp-smoothing": Base(_PAPER, {"combiner": "smoothing", **_SUBSETS}),
+    "nars-gamlp-recursive": Base(_PAPER, {"combiner": "recursive", **_SUBSETS}),
+    "nars-gamlp-jk": Base(_PAPER, {"combiner": "jk", **_SUBSETS}),
     "gcn": Base("Kipf & Welling 2017", kind="message-passing"),
     "gat": Base("Veličković et al. 2018", kind="message-passing"),
     "graphsage": Base("Hamilton et al. 2017", kind="message-passing"),
@@ -70,7 +78,11 @@ BASES: dict[str, Base] = {
     "dagnn": Base("Liu et al. 2020", kind="message-passing"),
     "cluster-gcn": Base("Chiang et al. 2019", kind="message-passing"),
     "graphsaint": Base("Zeng et al. 2020", kind="message-passing"),
+    "rgcn": Base("Schlichtkrull et al. 2018", kind="message-passing"),
+    "hgt": Base("Hu et al. 2020, Heterogeneous Graph Transformer", kind="message-passing"),
 }
+
+RELATIONAL = frozenset({"rgcn", "hgt"})  # message passing that needs types and relations
 
 ADDITIONS: dict[str, dict[str, Any]] = {
     "+rlu": {"pseudo_labels": "distil"},

@@ -27,6 +27,7 @@ def _as_list(epochs: object) -> object:
 
 Epochs = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(_as_list)]  # 100, "100, 50" or [100, 50]
 
+Subsets = Annotated[int, Field(ge=1)] | Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)]
 Combiner = Literal["last", "mean", "decay", "concat", "gate", "smoothing", "recursive", "jk"]
 Activation = Literal["leaky_relu", "sigmoid", "relu", "tanh", "identity"]
 
@@ -48,6 +49,20 @@ class Settings(BaseModel):
     storage: Literal["float32", "float16"] = "float32"
     rows: Literal["all", "labelled"] = "all"
     """Which nodes' hops are kept, and so can be predicted: all, or those of the split only."""
+
+    # 2 propagate, heterogeneous graphs
+    relations: Literal["merged", "subsets"] = "merged"
+    """Forget which relation an edge belongs to, or propagate over several subsets of the relations (NARS)."""
+    subsets: Subsets = 8
+    """How many relation subsets are drawn, or the subsets themselves, as lists of relations."""
+    subset_memory: Annotated[float, Field(gt=0)] = 8.0
+    """GiB for the hops of the subsets; where they need more, they stay on disk, and some at a time are trained."""
+    subset_turn: Count = 10
+    """Epochs after which other subsets are trained, where not all of them fit."""
+    featureless: Literal["neighbours", "embeddings", "zeros"] = "neighbours"
+    """What types without features get: the mean of their neighbours' features, trained embeddings, or nothing."""
+    embedding: dict[str, Any] = {}
+    """Settings of the embeddings (gamlp.embed) that differ from the usual."""
 
     # 3 combine
     combiner: Combiner = "jk"

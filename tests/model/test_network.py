@@ -150,7 +150,8 @@ def test_mixer_by_hand():
     mixer = SubsetMixer(hops=2, subsets=2, features=2)
     hops = torch.tensor([[[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]])  # (B, S, K+1, F)
     assert mixer(hops).tolist() == [[[3, 4], [5, 6]]]  # at first the mean of the subsets
-    mixer.weight.data = torch.tensor([[[1.0, 10.0], [100.0, 1000.0]], [[2.0, 0.0], [0.0, 2.0]]])
+    mixer.weights[0].data = torch.tensor([[1.0, 10.0], [2.0, 0.0]])
+    mixer.weights[1].data = torch.tensor([[100.0, 1000.0], [0.0, 2.0]])
     assert mixer(hops).tolist() == [[[1 + 500, 20 + 6000], [6, 16]]]
 
 

@@ -1,7 +1,8 @@
 """The data sets known by name: what they are, where their files belong, and how to read them.
 
 Nothing is fetched: the files of a data set are put below a root folder (`data` unless told otherwise), in the layout
-that PyTorch Geometric and OGB use; `debian` is built in. Sizes are the published ones, so a list needs no loading.
+that PyTorch Geometric and OGB use; `debian` and `debian-hetero` are built in. Sizes are the published ones, so a list
+needs no loading.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from gamlp.errors import FormatError, InputError, MissingFileError, SettingsError, did_you_mean
-from gamlp.graph import ogb, planetoid
+from gamlp.graph import hetero_ogb, ogb, planetoid
 from gamlp.graph.graph import Graph
+from gamlp.graph.hetero_tables import is_hetero_folder, read_hetero_tables
 from gamlp.graph.npz import read_npz
 from gamlp.graph.store import is_graph_folder, load_graph
 
@@ -76,7 +78,7 @@ def load_dataset(name: str, root: Path | None = None) -> Graph:
     if dataset is None:
         raise MissingFileError(f"There is no data set '{name}'.\n{did_you_mean(name, DATASETS)}")
     if dataset.read is None:
-        return read_built_in()
+        return read_built_in(dataset.name)
     folder = dataset.find(root)
     if folder is None:
         missing = dataset.missing(root)
@@ -137,16 +139,23 @@ def read_named(name: str, root: Path | None) -> Graph:
     folder = Path(name)
     if is_graph_folder(folder):
         return load_graph(folder)
+    if is_hetero_folder(folder):
+        return read_hetero_tables(folder)
     if folder.is_dir():
         raise FormatError(
             f"{folder} is a folder without graph.json.\n"
-            "Expected a graph directory. The raw files of a known data set are read by its name, with --root."
+            "Expected a graph directory, or a folder with hetero.toml. The raw files of a known data set are read "
+            "by its name, with --root."
         )
     raise MissingFileError(f"There is no data set, folder or file '{name}'.\n{did_you_mean(name, DATASETS)}")
 
 
-def read_built_in() -> Graph:
-    """Read the data set that comes along."""
+def read_built_in(name: str) -> Graph:
+    """Read a data set that comes along."""
+    if name == "debian-hetero":
+        from gamlp.graph.hetero_debian import load_debian_hetero
+
+        return load_debian_hetero()
     from gamlp.graph.debian import load_debian
 
     return load_debian().check()
@@ -181,6 +190,7 @@ DATASETS: dict[str, Dataset] = {
     dataset.name: dataset
     for dataset in (  # nodes, edges, features, classes; train, valid, test
         Dataset("debian", 63_436, 318_970, 128, 58, (6_344, 1_903, 55_189)),
+        Dataset("debian-hetero", 100_296, 557_960, 128, 58, (6_344, 1_903, 55_189)),
         _planetoid("Cora", (2_708, 5_278, 1_433, 7), (140, 500, 1_000)),
         _planetoid("CiteSeer", (3_327, 4_552, 3_703, 6), (120, 500, 1_000)),
         _planetoid("PubMed", (19_717, 44_324, 500, 3), (60, 500, 1_000)),
@@ -191,5 +201,13 @@ DATASETS: dict[str, Dataset] = {
         _ogb("ogbn-arxiv", (169_343, 1_166_243, 128, 40), (90_941, 29_799, 48_603), "time"),
         _ogb("ogbn-products", (2_449_029, 61_859_140, 100, 47), (196_615, 39_323, 2_213_091), "sales_ranking"),
         _ogb("ogbn-papers100M", (111_059_956, 1_615_685_872, 128, 172), (1_207_179, 125_265, 214_338), "time"),
+        Dataset(
+            "ogbn-mag",
+            *(1_939_743, 21_111_007, 128, 349),
+            split=(629_571, 64_879, 41_939),
+            folders=("ogbn_mag", "ogbn-mag"),
+            files=(hetero_ogb.FILES,),
+            read=lambda folder: hetero_ogb.read_ogb_hetero(folder, "ogbn-mag"),
+        ),
     )
 }

@@ -7,6 +7,7 @@ views      the whole graph or a part of it, as a network sees it
 partition  clusters of a graph, for Cluster-GCN
 sampled    whole graph, sampled neighbours, clusters, random walks: what one epoch trains on
 networks   the shallow networks      deep   the deep ones
+relational R-GCN and HGT, on heterogeneous graphs
 methods    one row a method: network, normalisation, sampling
 fit        train one method, keep the weights of its best validation score
 

@@ -19,12 +19,14 @@ from torch.nn import functional
 from gamlp.errors import NotFiniteError
 from gamlp.files import Array
 from gamlp.graph.graph import Graph
+from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
 from gamlp.message_passing.features import scaled
 from gamlp.message_passing.matrices import matrix_of
 from gamlp.message_passing.sampled import Source
 from gamlp.message_passing.settings import Options, names, options_for
 from gamlp.message_passing.views import Sizes, View
+from gamlp.methods import RELATIONAL
 from gamlp.progress import progress
 
 __all__ = ["Fitted", "fit", "names"]
@@ -46,6 +48,10 @@ def fit(name: str, graph: Graph, split: Split, *, options: Mapping[str, Any], se
     chosen = options_for(name, options)
     with torch.random.fork_rng(devices=[] if device == "cpu" else [torch.device(device)]):
         torch.manual_seed(seed)
+        if isinstance(graph, HeteroGraph) and name in RELATIONAL:
+            from gamlp.message_passing.relational import RelationalTraining
+
+            return RelationalTraining(name, graph, split, chosen, device).run(seed)
         return Training(name, graph, split, chosen, device).run(seed)
 
 

@@ -88,6 +88,8 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "dagnn": {"layers": 2, "iterations": 10, "dropout": 0.8, "weight_decay": 5e-3, "weight_decay_on": "all"},
     "cluster-gcn": {"layers": 2, "parts": 20, "parts_a_batch": 5},
     "graphsaint": {"layers": 2, "walk_roots": 200, "walk_length": 2, "batches": 5, "coverage": 50},
+    "rgcn": {"layers": 2, "weight_decay_on": "all"},
+    "hgt": {"layers": 2, "heads": 4, "dropout": 0.2, "weight_decay_on": "all"},
 }
 
 

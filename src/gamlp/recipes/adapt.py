@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from gamlp.graph.graph import Graph
+from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
 
 FEW = 100  # labels a class
@@ -28,18 +29,21 @@ class Outline:
     classes: int
     training: int  # labelled nodes to learn from
     sparse: bool  # whether most feature values are 0, as in bags of words
+    relations: int = 0  # kinds of edges of a heterogeneous graph
 
     @classmethod
     def of(cls, graph: Graph, split: Split) -> Outline:
         """Count; of the features a thousand rows are looked at."""
-        sample = graph.features[:: max(1, graph.nodes // 1000)]
+        rows = graph.target.stop if isinstance(graph, HeteroGraph) else graph.nodes
+        sample = graph.features[: rows : max(1, rows // 1000)]
         return cls(
             nodes=graph.nodes,
             entries=graph.adjacency.entries,
             features=graph.features.shape[1],
             classes=len(graph.classes),
             training=len(split.train),
-            sparse=bool((np.asarray(sample) == 0).mean() > 0.5),
+            sparse=bool((np.asarray(sample) == 0).mean() > 0.5) if sample.size else False,
+            relations=len(graph.relations) if isinstance(graph, HeteroGraph) else 0,
         )
 
     @property
@@ -50,6 +54,8 @@ class Outline:
 
 def adapted_method(outline: Outline) -> str:
     """Return the method of the default recipe."""
+    if outline.relations:
+        return "nars-gamlp-recursive+rlu"
     return "gamlp-recursive+rlu+scr" if outline.few_labels else "gamlp-recursive+rlu"
 
 
@@ -63,7 +69,10 @@ def adapted(outline: Outline) -> dict[str, Any]:
         "label_folds": 10,
         "evaluate_every": 2,
     }
-    return {**shared, **(for_few_labels(outline) if outline.few_labels else for_many_labels(outline))}
+    chosen = {**shared, **(for_few_labels(outline) if outline.few_labels else for_many_labels(outline))}
+    if outline.relations:  # as NARS does: the mean over all neighbours of a subset; most types are two steps apart
+        chosen |= {"normalization": 0.0, "self_loops": False, "hops": 4, "reliable_from": "split"}
+    return chosen
 
 
 def for_few_labels(outline: Outline) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from typing import Any
 from gamlp.errors import InputError, MissingFileError, SettingsError, did_you_mean
 from gamlp.files import read_json, write_json
 from gamlp.graph.graph import Graph
-from gamlp.methods import BASES, Method, method_named
+from gamlp.graph.hetero import HeteroGraph
+from gamlp.methods import BASES, RELATIONAL, Method, method_named
 from gamlp.progress import progress
 from gamlp.recipes.recipe import Published, load_recipe
 from gamlp.train.comparison_table import write_tables
@@ -35,8 +36,15 @@ USUAL = (
     "mlp", "label-propagation", "sgc", "s2gc", "gbp", "sign", "sagn",
     "gamlp-smoothing", "gamlp-recursive", "gamlp-jk", "gamlp-jk+rlu",
 )  # fmt: skip
+USUAL_OF_TYPES = (
+    "mlp", "label-propagation", "sign", "gamlp-recursive", "nars", "nars-sagn", "nars-sagn+sle",
+    "nars-gamlp-smoothing", "nars-gamlp-recursive", "nars-gamlp-jk", "nars-gamlp-recursive+rlu",
+)  # fmt: skip
 RECORD = "comparison.json"
-PROPAGATION = {"feature_scaling", "components", "normalization", "self_loops", "storage", "rows"}  # beside the hops
+PROPAGATION = {
+    "feature_scaling", "components", "normalization", "self_loops", "storage", "rows",
+    "relations", "subsets", "subset_memory", "featureless", "embedding",
+}  # fmt: skip  # beside the hops
 
 
 @dataclass(frozen=True)
@@ -56,13 +64,19 @@ class Comparison:
         return Order(name, self.recipe, values, list(self.seeds), self.device, self.source)
 
 
-def methods_named(text: str | None) -> list[str]:
-    """Read a list of names with commas; "all" is every method whose dependencies are there, None the usual ones."""
+def methods_named(text: str | None, graph: Graph | None = None) -> list[str]:
+    """Read a list of names with commas; "all" is every method whose dependencies are there, None the usual ones.
+
+    A heterogeneous graph has usual methods of its own.
+    """
+    of_types = isinstance(graph, HeteroGraph)
+    usual = USUAL_OF_TYPES if of_types else USUAL
     if text is None:
-        return list(USUAL)
+        return list(usual)
     if text.strip() == "all":
-        others = [name for name, base in BASES.items() if base.kind == "message-passing"]
-        return [*USUAL, *(others if find_spec("torch_geometric") else [])]
+        passing = [name for name, base in BASES.items() if base.kind == "message-passing"]
+        others = [name for name in passing if (name in RELATIONAL) == of_types]
+        return [*usual, *(others if find_spec("torch_geometric") else [])]
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     if not names:
         raise SettingsError("No method was named.\nWrite names with commas between, as gamlp-jk,sgc, or all.")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,7 +23,7 @@ KEEP_BYTES = 2**29  # a fixed set of rows (training set in one step, validation 
 
 @dataclass
 class Inputs:
-    """Feature hops (R, K+1, F) and, where the network reads labels, label hops (R, C)."""
+    """Feature hops (R, K+1, F), or (R, S, K+1, F), and, where the network reads labels, label hops (R, C)."""
 
     hops: Hops
     labels: Array | None
@@ -45,13 +48,24 @@ class Inputs:
         rows = self.rows_of(ids)
         stationary = self.hops.stationary
         batch = (
-            self._tensor(self.hops.values, rows),
+            self._hop_rows(rows),
             None if self.labels is None else self._tensor(self.labels, rows),
             None if stationary is None else self._tensor(stationary, rows),
         )
         if keep and batch[0].nbytes <= KEEP_BYTES:
             self._kept[ids.tobytes()] = batch
         return batch
+
+    def begin_epoch(self, network: Network, ids: Array, key: list[int]) -> None:
+        """Get ready for an epoch that trains the nodes `ids`; key is (seed, stage, epoch)."""
+
+    @contextmanager
+    def reading_all(self, network: Network) -> Iterator[None]:
+        """Read all that there is within the block, as evaluation does."""
+        yield
+
+    def _hop_rows(self, rows: Array) -> Tensor:
+        return self._tensor(self.hops.values, rows)
 
     def _tensor(self, values: Array, rows: Array) -> Tensor:
         return torch.from_numpy(np.take(values, rows, axis=0)).to(self.device).float()
@@ -63,10 +77,12 @@ def predict(
 ) -> tuple[Array, Array]:
     """Return logits (R, C) and attention weights (R, K+1) of the nodes `ids`, without dropout."""
     network.eval()
-    size = max(1, min(batch_size, 2**26 // max(1, inputs.hops.values[0].size)))  # 256 MiB of float32 at a time
-    parts: list[Output] = [
-        network(*inputs.gather(ids[start : start + size], keep=keep)) for start in range(0, len(ids), size)
-    ]
+    row = math.prod(inputs.hops.values.shape[1:])
+    size = max(1, min(batch_size, 2**26 // max(1, row)))  # 256 MiB of float32 at a time
+    with inputs.reading_all(network):
+        parts: list[Output] = [
+            network(*inputs.gather(ids[start : start + size], keep=keep)) for start in range(0, len(ids), size)
+        ]
     if not parts:
         return np.zeros((0, 0), np.float32), np.zeros((0, 0), np.float32)
     return (

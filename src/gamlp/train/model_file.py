@@ -18,10 +18,13 @@ from gamlp.graph.graph import Adjacency
 from gamlp.labels import initial_labels, label_hops, reliable_set, soften
 from gamlp.model import Network, build_network
 from gamlp.propagate import Normalization, propagate
+from gamlp.propagate.hops import Hops
 from gamlp.propagate.scaling import Scaling
+from gamlp.propagate.subsets import Subset
 from gamlp.settings import Settings, settings_from
 from gamlp.train.checkpoint import load_tensors, prefixed, save_tensors, without_prefix
-from gamlp.train.inputs import Inputs, predict
+from gamlp.train.inputs import predict
+from gamlp.train.turns import inputs_for
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Model:
     features: int
     classes: tuple[str, ...]
     method: str = "gamlp-jk"
+    subsets: tuple[Subset, ...] = ()  # of relations, for heterogeneous graphs
 
     def probabilities(
         self, adjacency: Adjacency, features: Array, known: Array | None = None, *, device: str = "cpu"
@@ -58,8 +62,16 @@ class Model:
             storage=settings.storage,
             device=device,
         )
+        return self.from_hops(hops, adjacency, known, device=device)
+
+    def from_hops(
+        self, hops: Hops, adjacency: Adjacency, known: Array | None, *, device: str = "cpu"
+    ) -> tuple[Array, Array]:
+        """Return what the network says of every row of the hops; label hops run over `adjacency`."""
+        settings = self.settings
+        everyone = np.arange(adjacency.nodes) if hops.rows is None else hops.rows
         known = np.full(adjacency.nodes, -1, dtype=np.int64) if known is None else known
-        seen, unseen = np.flatnonzero(known >= 0), np.flatnonzero(known < 0)
+        seen, unseen = np.flatnonzero(known >= 0), everyone[known[everyone] < 0]
         reliable, teacher = np.zeros(0, np.int64), np.zeros((0, len(self.classes)), np.float32)
         for last in [True] if len(settings.epochs) == 1 or not settings.labels else [False, True]:
             initial = initial_labels(
@@ -70,15 +82,18 @@ class Model:
                 reliable_ids=reliable,
                 reliable_probabilities=teacher,
             )
-            inputs = Inputs(hops, self._label_hops(adjacency, initial, seen, device), adjacency.nodes, device)
-            logits, weights = predict(self.network, inputs, np.arange(adjacency.nodes))
+            labels = self._label_hops(adjacency, initial, seen, hops.rows, device)
+            inputs = inputs_for(hops, labels, adjacency.nodes, device, settings)
+            logits, weights = predict(self.network, inputs, everyone)
             if not last:
-                soft = soften(logits[unseen], settings.temperature)
+                soft = soften(logits[np.searchsorted(everyone, unseen)], settings.temperature)
                 reliable = reliable_set(soft, unseen, settings.threshold)
                 teacher = soft[np.searchsorted(unseen, reliable)]
         return soften(logits, 1.0), weights
 
-    def _label_hops(self, adjacency: Adjacency, initial: Array, seen: Array, device: str) -> Array | None:
+    def _label_hops(
+        self, adjacency: Adjacency, initial: Array, seen: Array, rows: Array | None, device: str
+    ) -> Array | None:
         if not self.settings.labels:
             return None
         normalization = Normalization(self.settings.label_normalization, self.settings.label_self_loops)
@@ -88,6 +103,7 @@ class Model:
             hops=self.settings.label_hops,
             normalization=normalization,
             train_ids=seen,
+            rows=rows,
             device=device,
         )
 
@@ -101,7 +117,9 @@ def save_model(model: Model, folder: Path) -> None:
         "format": 1,
         "method": model.method,
         "features": model.features,
+        "width": model.network.features,
         "classes": list(model.classes),
+        "subsets": [list(subset) for subset in model.subsets],
         "settings": model.settings.model_dump(),
     }
     write_json(folder / "model.json", content)
@@ -114,12 +132,25 @@ def load_model(folder: Path, *, device: str = "cpu") -> Model:
     try:
         settings = settings_from(content["settings"])
         width = content["features"] if "scaling.directions" not in tensors else settings.components
-        network = build_network(settings, features=width, classes=len(content["classes"]), seed=0)
+        subsets = tuple(tuple(subset) for subset in content.get("subsets", []))
+        network = build_network(
+            settings,
+            features=content.get("width", width),
+            classes=len(content["classes"]),
+            subsets=len(subsets),
+            seed=0,
+        )
         network.load_state_dict(without_prefix("network", tensors))
         measured = without_prefix("scaling", tensors)
         scaling = Scaling(settings.feature_scaling, **{name: value.numpy() for name, value in measured.items()})
         return Model(
-            network.to(device), settings, scaling, content["features"], tuple(content["classes"]), content["method"]
+            network.to(device),
+            settings,
+            scaling,
+            content["features"],
+            tuple(content["classes"]),
+            content["method"],
+            subsets,
         )
     except (KeyError, TypeError, RuntimeError) as error:
         raise FormatError(

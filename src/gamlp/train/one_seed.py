@@ -22,8 +22,9 @@ from gamlp.settings import Settings
 from gamlp.train.checkpoint import save_tensors
 from gamlp.train.metrics import scores
 from gamlp.train.model_file import Model, save_model
-from gamlp.train.prepare import Workshop
+from gamlp.train.prepare import Workshop, target_rows
 from gamlp.train.stages import train_stages
+from gamlp.train.subset_shares import subset_shares
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Learned:
     parameters: int
     history: list[dict[str, float]]
     stages: list[dict[str, float]]
+    subsets: list[dict[str, Any]] = field(default_factory=list)  # relations of each subset, and its shares
 
 
 def train_seed(workshop: Workshop, task: Task, *, seed: int, folder: Path | None) -> dict[str, Any]:
@@ -63,6 +65,7 @@ def train_seed(workshop: Workshop, task: Task, *, seed: int, folder: Path | None
         **judge(learned, graph, split),
         "parameters": learned.parameters,
         "stages": learned.stages,
+        **({"subsets": learned.subsets} if learned.subsets else {}),
         "seconds": time.perf_counter() - started,
     }
     if folder is not None:
@@ -85,10 +88,12 @@ def learn_network(
     assert task.settings is not None
     hops = workshop.hops(task.settings, split)
     trained = train_stages(graph, split, hops, task.settings, seed=seed, folder=folder, device=task.device)
+    subsets = workshop.subsets(task.settings)
     if folder is not None:
         scaling = workshop.scaling(task.settings)
         width = graph.features.shape[1]
-        save_model(Model(trained.network, task.settings, scaling, width, graph.classes, task.method.name), folder)
+        model = Model(trained.network, task.settings, scaling, width, graph.classes, task.method.name, subsets)
+        save_model(model, folder)
     return Learned(
         rows=np.arange(graph.nodes) if hops.rows is None else hops.rows,
         probabilities=trained.probabilities,
@@ -96,6 +101,7 @@ def learn_network(
         parameters=count_parameters(trained.network),
         history=trained.history,
         stages=trained.stages,
+        subsets=subset_shares(trained.network, hops, split.train, subsets),
     )
 
 
@@ -118,7 +124,8 @@ def learn_by_spreading(
         for alpha in (0.5, 0.8, 0.9, 0.99)
     ]
     best = max(tried, key=lambda y: accuracy(y[split.valid], graph.labels[split.valid]) if len(split.valid) else 0)
-    return Learned(np.arange(graph.nodes), best, None, 0, [], [])
+    rows = target_rows(graph)
+    return Learned(rows, best[rows], None, 0, [], [])
 
 
 def learn_by_messages(
@@ -127,10 +134,12 @@ def learn_by_messages(
     """Train a message-passing network through PyG."""
     from gamlp.message_passing.fit import fit
 
+    graph = workshop.with_features(graph)
     fitted = fit(task.method.base, graph, split, options=task.options, seed=seed, device=task.device)
+    rows = target_rows(graph)
     if folder is not None:
         save_tensors(folder / "model.safetensors", fitted.state, {})
-    return Learned(np.arange(graph.nodes), fitted.probabilities, None, fitted.parameters, fitted.history, [])
+    return Learned(rows, fitted.probabilities[rows], None, fitted.parameters, fitted.history, [])
 
 
 def corrected(learned: Learned, graph: Graph, split: Split, task: Task) -> Learned:

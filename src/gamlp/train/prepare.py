@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,16 @@ import numpy as np
 from gamlp.errors import SettingsError
 from gamlp.files import Array
 from gamlp.graph.graph import Graph
+from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
 from gamlp.propagate import Normalization
 from gamlp.propagate.cache import cached_propagate
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.scaling import Scaling
+from gamlp.propagate.subset_hops import first_hops, subset_hops
+from gamlp.propagate.subsets import Subset, subsets_of
 from gamlp.settings import Settings
+from gamlp.train.filled import filled_features
 
 
 class Workshop:
@@ -26,18 +31,39 @@ class Workshop:
         self.device = device
         self._key: tuple[object, ...] | None = None
         self._hops: Hops | None = None
-        self._scalings: dict[tuple[str, int], Scaling] = {}
+        self._features: dict[str, Array] = {}
+        self._scalings: dict[tuple[object, ...], Scaling] = {}
+
+    def features(self, settings: Settings) -> Array:
+        """Return the features of all nodes; types that came without any are filled once for each way to do so."""
+        if not isinstance(self.graph, HeteroGraph):
+            return self.graph.features
+        way = filling(settings)
+        if way not in self._features:
+            self._features[way] = filled_features(self.graph, settings, cache=self.cache)
+        return self._features[way]
+
+    def with_features(self, graph: Graph) -> Graph:
+        """Return a graph of ours with features for all nodes, as methods read it that do not propagate beforehand."""
+        return replace(graph, features=self.features(Settings())) if isinstance(graph, HeteroGraph) else graph
 
     def scaling(self, settings: Settings) -> Scaling:
         """Return what is done to the features first, measured once for each kind."""
-        kind = (settings.feature_scaling, settings.components)
+        kind = (settings.feature_scaling, settings.components, filling(settings))
         if kind not in self._scalings:
-            self._scalings[kind] = Scaling.fit(kind[0], self.graph.features, components=kind[1])
+            features = self.features(settings)
+            self._scalings[kind] = Scaling.fit(settings.feature_scaling, features, components=settings.components)
         return self._scalings[kind]
+
+    def subsets(self, settings: Settings) -> tuple[Subset, ...]:
+        """Return the relation subsets of a method that has any."""
+        if settings.relations == "merged":
+            return ()
+        return subsets_of(needed_relations(self.graph), settings.subsets)
 
     def hops(self, settings: Settings, split: Split) -> Hops:
         """Return the hops that these settings ask for."""
-        rows = labelled_rows(split) if settings.rows == "labelled" else None
+        rows = wanted_rows(self.graph, split, settings)
         stationary = settings.combiner == "smoothing"
         key = (
             settings.feature_scaling,
@@ -46,6 +72,9 @@ class Workshop:
             settings.self_loops,
             settings.storage,
             None if rows is None else rows.tobytes(),
+            filling(settings),
+            self.subsets(settings),
+            settings.subset_memory,
         )
         kept = self._hops
         if kept is None or key != self._key or kept.count < settings.hops or (stationary and kept.stationary is None):
@@ -53,20 +82,64 @@ class Workshop:
             kept = self._hops = self._compute(settings, rows, stationary=stationary)
             self._key = key
         limit = kept.stationary if stationary else None
-        return Hops(kept.values[:, : settings.hops + 1], kept.rows, limit, kept.key)
+        return Hops(first_hops(kept, settings.hops + 1), kept.rows, limit, kept.key)
 
     def _compute(self, settings: Settings, rows: Array | None, *, stationary: bool) -> Hops:
+        features = self.scaling(settings)(self.features(settings))
+        normalization = Normalization(settings.normalization, settings.self_loops)
+        if settings.relations == "subsets":
+            assert rows is not None
+            return subset_hops(
+                needed_relations(self.graph),
+                features,
+                self.subsets(settings),
+                hops=settings.hops,
+                rows=rows,
+                cache=self.cache,
+                memory=settings.subset_memory,
+                stationary=stationary,
+                storage=settings.storage,
+                normalization=normalization,
+                device=self.device,
+            )
         return cached_propagate(
             self.cache,
             self.graph.adjacency,
-            self.scaling(settings)(self.graph.features),
+            features,
             hops=settings.hops,
-            normalization=Normalization(settings.normalization, settings.self_loops),
+            normalization=normalization,
             rows=rows,
             stationary=stationary,
             storage=settings.storage,
             device=self.device,
         )
+
+
+def filling(settings: Settings) -> str:
+    """Name the way in which types without features get some."""
+    return f"{settings.featureless} {settings.embedding if settings.featureless == 'embeddings' else ''}"
+
+
+def needed_relations(graph: Graph) -> HeteroGraph:
+    """Return the graph as one with relations, or say that it has none."""
+    if not isinstance(graph, HeteroGraph):
+        raise SettingsError(
+            f"{graph.name} has one kind of nodes and edges, and so no relation subsets.\n"
+            "Use a method for plain graphs: gamlp-jk instead of nars-gamlp-jk, sign instead of nars, …"
+        )
+    return graph
+
+
+def wanted_rows(graph: Graph, split: Split, settings: Settings) -> Array | None:
+    """Return the nodes whose hops are kept, None = all: those of the split, or all that can have a label."""
+    if settings.rows == "labelled":
+        return labelled_rows(split)
+    return target_rows(graph) if isinstance(graph, HeteroGraph) else None
+
+
+def target_rows(graph: Graph) -> Array:
+    """Return the nodes that can have a label: all, or of several types those of the target type."""
+    return np.arange(graph.target.stop if isinstance(graph, HeteroGraph) else graph.nodes)
 
 
 def labelled_rows(split: Split) -> Array:

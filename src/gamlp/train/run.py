@@ -19,14 +19,17 @@ from typing import Any
 from gamlp.errors import FormatError, InputError, SettingsError, StorageError
 from gamlp.files import read_json, write_json
 from gamlp.graph.graph import Graph
-from gamlp.methods import Method, method_named
+from gamlp.graph.hetero import HeteroGraph
+from gamlp.methods import RELATIONAL, Method, method_named
 from gamlp.progress import progress
+from gamlp.propagate.subsets import subsets_of
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import Recipe, load_recipe
+from gamlp.train.filled import embedding_settings
 from gamlp.train.memory import peak_bytes
 from gamlp.train.metrics import mean_and_std
 from gamlp.train.one_seed import Task, train_seed
-from gamlp.train.prepare import Workshop, check_device
+from gamlp.train.prepare import Workshop, check_device, needed_relations
 
 
 @dataclass(frozen=True)
@@ -59,11 +62,30 @@ def task_of(method: Method, recipe: Recipe, overrides: Mapping[str, Any], graph:
 
         options = {**recipe.own(method), **overrides}
         options_for(method.base, options)
-        return Task(method, None, options, order.device)
-    settings = recipe.resolve(method, overrides, Outline.of(graph, split))
-    if settings.correct_and_smooth and settings.rows != "all":
+        task = Task(method, None, options, order.device)
+    else:
+        task = Task(method, recipe.resolve(method, overrides, Outline.of(graph, split)), {}, order.device)
+    check_task(task, graph)
+    return task
+
+
+def check_task(task: Task, graph: Graph) -> None:
+    """Refuse a method that such a graph does not suit, and settings that do not fit it."""
+    settings, several = task.settings, isinstance(graph, HeteroGraph)
+    corrects = task.method.fixed.get("correct_and_smooth") or (settings and settings.correct_and_smooth)
+    if corrects and several:
+        raise SettingsError(
+            f"Correct and smooth needs predictions for all nodes; {graph.name} has types without classes.\n"
+            "Leave out +cs."
+        )
+    if corrects and settings and settings.rows != "all":
         raise SettingsError("Correct and smooth needs all nodes.\nUse --set rows=all, or leave out +cs.")
-    return Task(method, settings, {}, order.device)
+    if task.method.base in RELATIONAL or (settings and settings.relations == "subsets"):
+        relations = needed_relations(graph)
+        if settings and settings.relations == "subsets":
+            subsets_of(relations, settings.subsets)
+        if settings and settings.featureless == "embeddings":
+            embedding_settings(relations, settings)
 
 
 def train_run(

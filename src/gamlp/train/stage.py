@@ -109,6 +109,7 @@ def run_epoch(
     """Take every training and reliable node once; return the mean loss."""
     sets = [lesson.train, lesson.reliable, lesson.unlabelled if averaged else NO_IDS]
     steps = steps_per_epoch([len(ids) for ids in sets], settings.batch_size)
+    inputs.begin_epoch(network, np.concatenate(sets), key)
     network.train()
     total = 0.0
     for step, parts in enumerate(batches(sets, settings.batch_size, key=key)):

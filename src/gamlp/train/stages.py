@@ -26,8 +26,9 @@ from gamlp.propagate.hops import Hops
 from gamlp.settings import Settings
 from gamlp.train.batches import seed_of
 from gamlp.train.checkpoint import Checkpoint, load_tensors, save_tensors
-from gamlp.train.inputs import Inputs, predict
+from gamlp.train.inputs import predict
 from gamlp.train.stage import NO_IDS, Course, Lesson, train_stage
+from gamlp.train.turns import inputs_for
 
 
 @dataclass(frozen=True)
@@ -89,9 +90,13 @@ def train_stages(
     for stage in range(len(settings.epochs)):
         lesson, initial = lesson_of(known, everyone, logits, settings, nodes=graph.nodes, classes=classes)
         labels = labels_for(graph, lesson, initial, hops, settings, seed=seed_of(seed, stage), device=device)
-        inputs = Inputs(hops, labels, graph.nodes, device)
+        inputs = inputs_for(hops, labels, graph.nodes, device, settings)
         network = build_network(
-            settings, features=hops.values.shape[-1], classes=classes, seed=seed_of(seed, stage)
+            settings,
+            features=hops.values.shape[-1],
+            classes=classes,
+            subsets=hops.subsets,
+            seed=seed_of(seed, stage),
         ).to(device)
         store = None if folder is None else folder / f"stage-{stage + 1}"
         course = finished(store, network)

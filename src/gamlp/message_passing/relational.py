@@ -1,0 +1,136 @@
+"""Message passing that tells types and relations apart, on the whole heterogeneous graph.
+
+    R-GCN  h'_i = W₀ h_i + Σ_r mean_{j ∈ N_r(i)} W_r h_j                             Schlichtkrull et al. 2018
+    HGT    attention over all neighbours, with maps of their own for each type and relation    Hu et al. 2020
+
+Every relation counts in both directions, each with weights of its own: 2R relations. The layers are PyG's; relu and
+dropout between them. Logits are those of the target type, zeros for other nodes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import torch
+from torch import nn
+
+from gamlp.graph.hetero import HeteroGraph
+from gamlp.graph.splits import Split
+from gamlp.message_passing.dropout import drop
+from gamlp.message_passing.features import scaled
+from gamlp.message_passing.fit import Training, known, optimizer_of
+from gamlp.message_passing.pyg import layers
+from gamlp.message_passing.sampled import Batch, equal
+from gamlp.message_passing.settings import Options
+
+Kind = tuple[str, str, str]
+
+
+@dataclass(frozen=True, eq=False)
+class TypedView:
+    """Features (N, F) of all nodes, where each type begins and ends, and the edges (2, E_r) of the 2R relations.
+
+    Ends are nodes of the graph; `local` has them numbered within their types.
+    """
+
+    features: torch.Tensor
+    spans: dict[str, tuple[int, int]]
+    edges: dict[Kind, torch.Tensor]
+    local: dict[Kind, torch.Tensor]
+    given: torch.Tensor
+
+
+def typed_view(graph: HeteroGraph, *, scaling: str, device: str) -> TypedView:
+    """Return the whole graph as these networks see it."""
+    features = scaled(np.asarray(graph.features), scaling=scaling)
+    dense = features.toarray() if hasattr(features, "toarray") else features
+    spans = {kind.name: (kind.start, kind.stop) for kind in graph.types}
+    edges, local = {}, {}
+    for one in graph.relations:
+        there = torch.from_numpy(np.stack([one.heads, one.tails])).to(device)
+        starts = torch.tensor([[spans[one.source][0]], [spans[one.target][0]]], device=device)
+        for key, pair, start in (
+            ((one.source, one.name, one.target), there, starts),
+            ((one.target, f"rev_{one.name}", one.source), there.flip(0), starts.flip(0)),
+        ):
+            edges[key], local[key] = pair, pair - start
+    given = torch.full((graph.nodes,), -1)
+    return TypedView(torch.from_numpy(np.ascontiguousarray(dense, np.float32)).to(device), spans, edges, local, given)
+
+
+class RGCN(nn.Module):
+    """R-GCN."""
+
+    def __init__(self, view: TypedView, classes: int, options: Options) -> None:
+        super().__init__()
+        widths = [view.features.shape[1], *[options.hidden] * (options.layers - 1), classes]
+        self.convolutions = nn.ModuleList(
+            layers.RGCNConv(width, out, num_relations=len(view.edges)) for width, out in pairwise(widths)
+        )
+        self.dropout = options.dropout
+        self.pairs = torch.cat(list(view.edges.values()), dim=1)
+        self.kinds = torch.repeat_interleave(
+            torch.arange(len(view.edges)), torch.tensor([pair.shape[1] for pair in view.edges.values()])
+        ).to(self.pairs.device)
+
+    @property
+    def entry(self) -> nn.Module:
+        """The layer that reads the features."""
+        return self.convolutions[0]
+
+    def forward(self, view: TypedView) -> torch.Tensor:
+        """View of N nodes → (N, C)."""
+        hidden = view.features
+        for number, convolution in enumerate(self.convolutions):
+            hidden = drop(hidden.relu() if number else hidden, self.dropout, training=self.training)
+            hidden = convolution(hidden, self.pairs, self.kinds)
+        return hidden
+
+
+class HGT(nn.Module):
+    """The heterogeneous graph transformer."""
+
+    def __init__(self, view: TypedView, classes: int, options: Options) -> None:
+        super().__init__()
+        width = options.hidden
+        self.entry = nn.ModuleDict({kind: nn.Linear(view.features.shape[1], width) for kind in view.spans})
+        metadata = (list(view.spans), list(view.edges))
+        self.attentions = nn.ModuleList(
+            layers.HGTConv(width, width, metadata, options.heads) for _ in range(options.layers)
+        )
+        self.target = next(iter(view.spans))
+        self.last = nn.Linear(width, classes)
+        self.dropout = options.dropout
+
+    def forward(self, view: TypedView) -> torch.Tensor:
+        """View of N nodes → (N, C), zeros for nodes of other types than the target."""
+        hidden = {
+            kind: drop(self.entry[kind](view.features[first:last]).relu(), self.dropout, training=self.training)
+            for kind, (first, last) in view.spans.items()
+        }
+        for attend in self.attentions:
+            hidden = {kind: rows for kind, rows in attend(hidden, view.local).items() if rows is not None}
+        logits: torch.Tensor = self.last(drop(hidden[self.target], self.dropout, training=self.training))
+        return nn.functional.pad(logits, (0, 0, 0, len(view.features) - len(logits)))
+
+
+NETWORKS: dict[str, type[RGCN] | type[HGT]] = {"rgcn": RGCN, "hgt": HGT}
+
+
+class RelationalTraining(Training):
+    """One fit of such a network; one step an epoch, on the whole graph."""
+
+    def __init__(self, name: str, graph: HeteroGraph, split: Split, options: Options, device: str) -> None:
+        self.name, self.options, self.device, self.takes_labels = name, options, device, False
+        view = typed_view(graph, scaling=options.feature_scaling, device=device)
+        train = np.sort(split.train)
+        batch = Batch(view, train, train, equal(train))  # type: ignore[arg-type]
+        self.sampler = lambda random: iter([batch])
+        self.network = NETWORKS[name](view, len(graph.classes), options).to(device)
+        self.optimizer = optimizer_of(self.network, options)
+        self.train_labels = known(graph.labels, split.train)
+        self.valid = torch.from_numpy(np.asarray(split.valid)).to(device)
+        self.valid_labels = torch.from_numpy(graph.labels[split.valid]).to(device)
+        self.whole = view  # type: ignore[assignment]
