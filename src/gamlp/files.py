@@ -123,7 +123,18 @@ def digest(*parts: Array | str | bytes) -> str:
     for part in parts:
         if isinstance(part, np.ndarray):
             total.update(f"{part.dtype.str}{part.shape}".encode())
-            total.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+            for piece in _by_rows(part):
+                total.update(piece.data)
         else:
             total.update(b"\0" + (part.encode() if isinstance(part, str) else part))
     return total.hexdigest()
+
+
+def _by_rows(array: Array) -> Iterator[npt.NDArray[np.uint8]]:
+    """Yield the bytes of an array by rows; one stored by columns is turned a few MiB at a time."""
+    if array.ndim == 0 or array.flags.c_contiguous:
+        yield np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        return
+    rows = max(1, 2**24 // max(1, array[:1].nbytes))
+    for first in range(0, len(array), rows):
+        yield np.ascontiguousarray(array[first : first + rows]).reshape(-1).view(np.uint8)

@@ -16,14 +16,25 @@ from gamlp.errors import IdError, NotFiniteError, SettingsError, ShapeError
 from gamlp.graph.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate import Normalization, Propagator, propagate
+from gamlp.propagate.disk import propagate_to
 
-ENGINES = {"memory": propagate, "torch": partial(propagate, device="torch-cpu")}
+ENGINES = ("memory", "torch", "disk")
+EXACT = ("memory", "disk")  # the same bits as the engine in memory
 RANDOM_WALK = Normalization(r=0.0)
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request):
-    return ENGINES[request.param]
+def engine(request, tmp_path):
+    return engine_named(request.param, tmp_path)
+
+
+def engine_named(name, folder):
+    """Return a function with the arguments of `propagate`; the engine on disk gets little memory, so many chunks."""
+    if name == "disk":
+        return lambda *what, **options: propagate_to(
+            folder / f"{len(list(folder.iterdir()))}", *what, memory=3 * 2**20, **options
+        )
+    return {"memory": propagate, "torch": partial(propagate, device="torch-cpu")}[name]
 
 
 def path_graph(nodes: int) -> Adjacency:
@@ -146,6 +157,18 @@ def test_wanted_rows_in_their_order(engine):
     assert_array_equal(part.values, whole.values[[7, 3, 59, 3]])
     assert_array_equal(part.rows, [7, 3, 59, 3])
     assert part.stationary.shape == (4, 20)
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+def test_engines_agree_to_the_last_bit(name, weighted, storage, tmp_path):
+    adjacency = random_graph(3000, 30_000, weighted=weighted)
+    features = np.random.default_rng(10).normal(size=(3000, 150)).astype(np.float32)
+    options = {"hops": 3, "normalization": Normalization(0.3), "storage": storage, "rows": np.arange(2999, 0, -7)}
+    expected = propagate(adjacency, features, **options).values
+    found = engine_named(name, tmp_path)(adjacency, features, **options).values
+    assert_array_equal(found.view(np.uint8), expected.view(np.uint8))
 
 
 def test_last_hop_alone_and_no_hops(engine):

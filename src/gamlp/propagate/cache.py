@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.errors import InputError, StorageError
-from gamlp.files import Array, digest, read_array, read_json, sync_folder, write_array, write_json
+from gamlp.errors import InputError, SettingsError, StorageError
+from gamlp.files import Array, digest, sync_folder, write_array
 from gamlp.graph.graph import Adjacency
 from gamlp.progress import log
 from gamlp.propagate.hops import Hops
+from gamlp.propagate.hops_folder import load_hops, write_contents
 from gamlp.propagate.normalize import Normalization
 
 FORMAT = 1
-SAMPLE = 2**16  # bytes hashed at the beginning, the middle and the end of each file
 
 
 def cached_propagate(
@@ -37,18 +37,32 @@ def cached_propagate(
     *,
     hops: int,
     normalization: Normalization = Normalization(),  # noqa: B008 — frozen
+    memory: int | None = None,
     **options: Any,
 ) -> Hops:
-    """Return what `propagate` returns, from the folder `cache` where it has been computed before; None = no cache."""
+    """Return what `propagate` returns, from the folder `cache` where it has been computed before; None = no cache.
+
+    With `memory` the engine on disk computes them within that many bytes, straight into the cache.
+    """
     from gamlp.propagate.engine import propagate
 
     def compute() -> Hops:
         return propagate(adjacency, features, hops=hops, normalization=normalization, **options)
 
-    if cache is None:
+    if cache is None and memory is None:
         return compute()
+    if cache is None:
+        raise SettingsError("A limit of memory was given, and no folder for hops.\nName one with --cache.")
     key = hops_key(adjacency, features, hops=hops, normalization=normalization, **options)
-    return HopsCache(cache).get_or_compute(key, compute)
+    if memory is None:
+        return HopsCache(cache).get_or_compute(key, compute)
+    from gamlp.propagate.disk import propagate_to
+
+    options.pop("device", None)
+    if HopsCache(cache).load(key) is None:
+        shutil.rmtree(cache / key, ignore_errors=True)  # damaged
+    options |= {"hops": hops, "normalization": normalization, "memory": memory, "key": key}
+    return propagate_to(cache / key, adjacency, features, **options)
 
 
 def hops_key(
@@ -66,7 +80,9 @@ def hops_key(
     """Return the hash of everything that the result depends on; devices differ in the last bits."""
     words = f"{FORMAT} {normalization.r!r} {normalization.self_loops} {hops} {keep} {stationary} {storage} {device}"
     wanted = "all rows" if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
-    return digest(adjacency.fingerprint, np.asarray(features), words, wanted)
+    labels = getattr(features, "labels", None)  # ones and zeros that are made of them (`disk.OneHot`)
+    values = np.asarray(features) if labels is None else np.asarray(labels)
+    return digest(adjacency.fingerprint, values, words, wanted, *([] if labels is None else [f"{features.shape}"]))
 
 
 class HopsCache:
@@ -94,7 +110,7 @@ class HopsCache:
         if not place.is_dir():
             return None
         try:
-            return _load(place, key)
+            return load_hops(place, key)
         except (InputError, StorageError, OSError, KeyError, TypeError, AttributeError) as error:
             log.warning("The stored hops in %s are damaged and will be computed again: %s", place, error)
             return None
@@ -109,8 +125,7 @@ class HopsCache:
             for name, array in arrays.items():
                 if array is not None:
                     write_array(temporary / f"{name}.npy", array)
-            files = {path.name: _seal(path) for path in sorted(temporary.iterdir())}
-            write_json(temporary / "hops.json", {"format": FORMAT, "key": key, "files": files})
+            write_contents(temporary, key)
             if place.exists():
                 shutil.rmtree(place)
             os.rename(temporary, place)  # noqa: PTH104 — the system call is meant
@@ -123,26 +138,3 @@ class HopsCache:
             ) from error
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
-
-
-def _load(place: Path, key: str) -> Hops:
-    content = read_json(place / "hops.json")
-    if content["format"] != FORMAT or content["key"] != key:
-        raise StorageError(f"{place} holds another format or key.\nIt will be written again.")
-    arrays: dict[str, Array] = {}
-    for name, seal in content["files"].items():
-        if _seal(place / name) != seal:
-            raise InputError(f"{name} has changed since it was written.\nIt will be written again.")
-        arrays[name] = read_array(place / name, memory_map=True)
-    return Hops(arrays["values.npy"], rows=arrays.get("rows.npy"), stationary=arrays.get("stationary.npy"), key=key)
-
-
-def _seal(path: Path) -> dict[str, Any]:
-    """Return a file's size and a hash of its beginning, middle and end."""
-    size = path.stat().st_size
-    parts = []
-    with path.open("rb") as file:
-        for at in (0, max(0, size // 2 - SAMPLE // 2), max(0, size - SAMPLE)):
-            file.seek(at)
-            parts.append(file.read(SAMPLE))
-    return {"bytes": size, "sample": digest(*parts)}

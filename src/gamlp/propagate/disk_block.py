@@ -2,9 +2,9 @@
 
     y^(0) = D^(−r) X c,    y^(l) = D^(−1) A y^(l−1),    X^(l) = D^r y^(l) / c          as in `memory`
 
-In memory are the two states of the block, 2·N·(padded width) values, and two chunks of the adjacency: one being worked on, the
-next being read. Blocks do not know each other: one may be computed again, or elsewhere, and gives the same bits, those
-of the engine in memory.
+In memory are the two states of the block, 2·N·(padded width) values, and two chunks of the adjacency: one being worked
+on, the next being read. Blocks do not know each other: one may be computed again, or elsewhere, and gives the same
+bits, those of the engine in memory.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class StreamedBlock:
     def enter(self, features: Any, columns: slice, sink: Sink | None) -> None:
         """Set y = D^(−r) X c for these columns; X itself goes to the sink."""
         source, width = Spans(features), columns.stop - columns.start
-        chunks = spans(self.way.adjacency.nodes, max(1, CHUNK_BYTES // 4 // _bytes_a_row(features, width)))
+        chunks = spans(self.way.adjacency.nodes, max(1, self.way.chunk_bytes // 4 // _bytes_a_row(features, width)))
         scratch = np.empty(min(chunks[0][1], self.way.adjacency.nodes) + 1, self.way.adjacency.indptr.dtype)
 
         def load(at: int) -> tuple[int, Array, Array]:
@@ -158,7 +158,7 @@ class StreamedBlock:
         """Give X^(l) = D^r y / c of the wanted rows to the sink."""
         width, count = len(self.columns), self.way.adjacency.nodes if self.rows is None else len(self.rows)
         inverse, x = 1 / self.columns, layout.bits(self.x)
-        size = max(1, CHUNK_BYTES // 8 // self.x[:1].nbytes)
+        size = max(1, self.way.chunk_bytes // 8 // self.x[:1].nbytes)
         scratch = np.empty(size + 1, self.way.adjacency.indptr.dtype)
         for first, last in spans(count, size):
             if self.rows is None or self._leave is None:
@@ -225,8 +225,9 @@ class StreamedBlock:
     def _wanted_scales(self, rows: Array) -> Array:
         """Return d^r of the wanted rows, (R,) float32."""
         result = np.empty(len(rows), np.float32)
-        scratch = np.empty(2**20 + 1, self.way.adjacency.indptr.dtype)
-        for first, last in spans(self.way.adjacency.nodes, 2**20):
+        size = self.way.rows_a_read
+        scratch = np.empty(size + 1, self.way.adjacency.indptr.dtype)
+        for first, last in spans(self.way.adjacency.nodes, size):
             begin, end = np.searchsorted(rows, [first, last])
             degree = self.way.degrees(self._offsets.rows(first, last + 1, scratch), first)
             result[begin:end] = self.way.scale(degree, self.way.normalization.r)[rows[begin:end] - first]

@@ -23,8 +23,6 @@ from gamlp.propagate.plan import LONGEST, cut_hubs
 from gamlp.spans import Spans
 from gamlp.threads import spans
 
-ROWS_A_READ = 2**20  # offsets read at a time where nothing else is
-
 
 @dataclass(frozen=True)
 class Chunk:
@@ -44,6 +42,7 @@ class Route:
     adjacency: Adjacency
     normalization: Normalization
     chunks: list[Chunk]
+    chunk_bytes: int
     longest: int
     hubs: Array  # (H,)
     hub_starts: Array  # (H+1,)
@@ -59,6 +58,11 @@ class Route:
     def most_entries(self) -> int:
         """Return how many entries a chunk has at most."""
         return max((chunk.stop - chunk.start for chunk in self.chunks), default=0)
+
+    @property
+    def rows_a_read(self) -> int:
+        """Return how many offsets are read at a time where nothing else is."""
+        return _rows_a_read(self.chunk_bytes)
 
     def degrees(self, offsets: Array, first: int) -> Array:
         """Return the diagonal of D for rows from `first` on, float64; offsets (n+1,) are theirs."""
@@ -82,11 +86,12 @@ class Route:
 
 def route(adjacency: Adjacency, normalization: Normalization, *, chunk_bytes: int, longest: int = LONGEST) -> Route:
     """Look once over the offsets, and over the weights of a weighted graph, and cut the adjacency into chunks."""
-    hubs = _hubs(adjacency, longest)
+    hubs = _hubs(adjacency, longest, _rows_a_read(chunk_bytes))
     starts, segments = cut_hubs(adjacency.indptr, hubs, longest, own=normalization.self_loops)
     return Route(
         adjacency=adjacency,
         normalization=normalization,
+        chunk_bytes=chunk_bytes,
         chunks=_chunks(adjacency, segments, chunk_bytes, longest),
         longest=longest,
         hubs=hubs,
@@ -96,12 +101,16 @@ def route(adjacency: Adjacency, normalization: Normalization, *, chunk_bytes: in
     )
 
 
-def _hubs(adjacency: Adjacency, longest: int) -> Array:
+def _rows_a_read(chunk_bytes: int) -> int:
+    return max(2**10, chunk_bytes // 64)
+
+
+def _hubs(adjacency: Adjacency, longest: int, step: int) -> Array:
     """Return the long rows, and refuse offsets that would lead a kernel astray."""
     source, found = Spans(adjacency.indptr), [np.empty(0, np.int64)]
-    buffer = np.empty(ROWS_A_READ + 1, adjacency.indptr.dtype)
+    buffer = np.empty(step + 1, adjacency.indptr.dtype)
     ends = [0, 0]
-    for first, last in spans(adjacency.nodes, ROWS_A_READ):
+    for first, last in spans(adjacency.nodes, step):
         offsets = source.rows(first, last + 1, buffer)
         counts = np.diff(offsets)
         ends = [int(offsets[0]) if first == 0 else ends[0], int(offsets[-1])]

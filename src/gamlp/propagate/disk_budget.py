@@ -1,0 +1,59 @@
+"""How wide a block of columns may be within a given amount of memory.
+
+    2·N·width·itemsize   the two states of a block            8·chunk   chunks of adjacency, features and results
+    S·width·4            the sums of the hubs' S segments     12·R      the wanted rows and their scales (+8·R unsorted)
+    8·N                  row sums, of weighted graphs only
+
+Nothing else that is held grows with the graph. Wider blocks read the adjacency fewer times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gamlp.errors import SettingsError
+from gamlp.graph.graph import Adjacency
+from gamlp.propagate import kernels, layout
+from gamlp.propagate.plan import LONGEST
+from gamlp.sizes import in_words
+
+LEAST_CHUNK, MOST_CHUNK = 2**18, 2**26
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The blocks of columns, and the bytes in a chunk of the adjacency."""
+
+    blocks: list[slice]
+    chunk_bytes: int
+
+    @property
+    def widest(self) -> int:
+        """Return the columns of the widest block."""
+        return max(int(block.stop - block.start) for block in self.blocks)
+
+
+def budget(
+    adjacency: Adjacency, columns: int, *, storage: str, memory: int, rows: int | None = None, in_order: bool = True
+) -> Budget:
+    """Return the widest blocks that `memory` bytes allow; `rows` wanted ones, None = all."""
+    chunk = int(np.clip(memory // 64, LEAST_CHUNK, MOST_CHUNK))
+    itemsize = np.dtype(storage).itemsize
+    fixed = 8 * chunk + (0 if rows is None else (12 if in_order else 20) * rows)
+    fixed += 0 if adjacency.weights is None else 8 * adjacency.nodes
+    segments = 2 * adjacency.entries // LONGEST + 1  # at most: a segment but the last of its hub is full
+    each = 2 * adjacency.nodes * itemsize + 4 * segments
+    room = (memory - fixed) // each  # columns
+    vectors = min(room // kernels.LANES, kernels.widest_block())
+    if vectors:
+        return Budget(layout.column_blocks(columns, vectors, nodes=adjacency.nodes, itemsize=itemsize), chunk)
+    width = next((width for width in (8, 4) if width <= room), 0)
+    if not width:
+        raise SettingsError(
+            f"{in_words(memory)} are too little memory: {adjacency.nodes:,} nodes need "
+            f"{in_words(fixed + 4 * each)} for four columns of {storage} at a time.\n"
+            "Give more memory" + (", or store hops as float16." if storage == "float32" else ".")
+        )
+    return Budget([slice(at, min(at + width, columns)) for at in range(0, columns, width)], chunk)
