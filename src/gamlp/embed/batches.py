@@ -88,4 +88,4 @@ def mixed(values: Array) -> Array:
     """Scramble 64 bits; sums and products wrap around on purpose."""
     values = (values ^ (values >> np.uint64(30))) * MULTIPLIERS[0]
     values = (values ^ (values >> np.uint64(27))) * MULTIPLIERS[1]
-    return np.bitwise_xor(values, values >> np.uint64(31))
+    return np.asarray(values ^ (values >> np.uint64(31)))

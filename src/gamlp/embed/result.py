@@ -8,6 +8,7 @@ embeddings.json    settings, seed, scores, names of the relations, a hash of the
 
 from __future__ import annotations
 
+import json
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -87,8 +88,6 @@ def refuse_others(folder: Path, found: dict[str, Any], facts: dict[str, Any]) ->
 
 def save_checkpoint(folder: Path, arrays: dict[str, Array], step: int, facts: dict[str, Any]) -> None:
     """Replace the checkpoint; arrays are streamed, never copied."""
-    import json
-
     header = np.frombuffer(json.dumps({"step": step, "facts": facts}).encode(), np.uint8)
     with replacing(folder / "checkpoint.npz") as file:
         np.savez(file, allow_pickle=False, header=header, **arrays)
@@ -96,13 +95,11 @@ def save_checkpoint(folder: Path, arrays: dict[str, Array], step: int, facts: di
 
 def load_checkpoint(folder: Path, facts: dict[str, Any]) -> tuple[dict[str, Array], int] | None:
     """Return the arrays and the step to go on from, or None where nothing was begun."""
-    import json
-
     path = folder / "checkpoint.npz"
     if not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             header = json.loads(archive["header"].tobytes())
             refuse_others(folder, header["facts"], facts)
             return {name: archive[name] for name in archive.files if name != "header"}, header["step"]

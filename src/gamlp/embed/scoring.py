@@ -36,8 +36,8 @@ class Scoring(Protocol):
     def pairs(self, query: Tensor, other: Tensor) -> Tensor:
         """Score row against row: (B, d), (B, d) → (B,)."""
 
-    def pairs_gradient(self, query: Tensor, other: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the gradients of q and x from that of the scores (B,)."""
+    def pairs_gradient(self, query: Tensor, other: Tensor, gradient: Tensor, of_query: Tensor) -> Tensor:
+        """Add the gradient of q to `of_query`, return that of x, from that of the scores (B,)."""
 
     def table(self, query: Tensor, other: Tensor) -> Tensor:
         """Score all against all: (…, m, d), (…, n, d) → (…, m, n)."""
@@ -63,9 +63,10 @@ class ComplEx:
         """Return ⟨q, x⟩."""
         return (query * other).sum(-1)
 
-    def pairs_gradient(self, query: Tensor, other: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Return g·x and g·q."""
-        return gradient[:, None] * other, gradient[:, None] * query
+    def pairs_gradient(self, query: Tensor, other: Tensor, gradient: Tensor, of_query: Tensor) -> Tensor:
+        """Add g·x and return g·q."""
+        of_query.addcmul_(gradient[:, None], other)
+        return gradient[:, None] * query
 
     def table(self, query: Tensor, other: Tensor) -> Tensor:
         """Return Q Xᵀ."""
@@ -94,12 +95,13 @@ class TransE:
         """Return margin − ‖q − x‖."""
         return self.margin - (query - other).square().sum(-1).clamp_min(NEAR).sqrt()
 
-    def pairs_gradient(self, query: Tensor, other: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Return ∓ g·(q − x) / ‖q − x‖."""
+    def pairs_gradient(self, query: Tensor, other: Tensor, gradient: Tensor, of_query: Tensor) -> Tensor:
+        """Take away and return g·(q − x) / ‖q − x‖."""
         difference = query - other
         distance = difference.square().sum(-1).clamp_min(NEAR).sqrt()
-        along = difference * (gradient / distance)[:, None]
-        return -along, along
+        along = difference.mul_((gradient / distance)[:, None])
+        of_query -= along
+        return along
 
     def table(self, query: Tensor, other: Tensor) -> Tensor:
         """Use ‖q − x‖² = ‖q‖² + ‖x‖² − 2⟨q, x⟩."""
@@ -121,10 +123,18 @@ def scoring_for(settings: EmbeddingSettings) -> Scoring:
 def times(left: Tensor, right: Tensor) -> Tensor:
     """Multiply complex rows."""
     (a, b), (c, d) = left.chunk(2, -1), right.chunk(2, -1)
-    return torch.cat([a * c - b * d, a * d + b * c], -1)
+    product = torch.empty_like(left)
+    real, imaginary = product.chunk(2, -1)
+    torch.mul(a, c, out=real).addcmul_(b, d, value=-1)
+    torch.mul(a, d, out=imaginary).addcmul_(b, c)
+    return product
 
 
 def times_conjugate(left: Tensor, right: Tensor) -> Tensor:
     """Multiply complex rows by the conjugate of others."""
     (a, b), (c, d) = left.chunk(2, -1), right.chunk(2, -1)
-    return torch.cat([a * c + b * d, b * c - a * d], -1)
+    product = torch.empty_like(left)
+    real, imaginary = product.chunk(2, -1)
+    torch.mul(a, c, out=real).addcmul_(b, d)
+    torch.mul(b, c, out=imaginary).addcmul_(a, d, value=-1)
+    return product

@@ -46,15 +46,21 @@ def take_step(
     side = plan.side(tables.step)
     known, answers = (heads, tails) if side == "tail" else (tails, heads)
     drawn = torch.from_numpy(plan.drawn(tables.step))
+    ends, links = tables.entities, tables.relations
     value, (of_known, of_relation, of_answer, of_drawn) = gradients_of(
-        scoring, tables.entities[known], tables.relations[relations], tables.entities[answers], tables.entities[drawn],
-        side, settings, measured=measured,
+        scoring, ends.index_select(0, known), links.index_select(0, relations), ends.index_select(0, answers),
+        ends.index_select(0, drawn.flatten()).view(*drawn.shape, -1), side, settings, measured=measured,
+    )  # fmt: skip
+    arrays = tables.arrays()
+    update_rows(
+        arrays["entities"], arrays["entity_sums"], [known.numpy(), answers.numpy(), drawn.flatten().numpy()],
+        [of_known.numpy(), of_answer.numpy(), of_drawn.flatten(0, 1).numpy()], rate=settings.learning_rate,
+        regularization=settings.regularization,
     )  # fmt: skip
     update_rows(
-        tables.entities, tables.entity_sums, torch.cat([known, answers, drawn.flatten()]),
-        torch.cat([of_known, of_answer, of_drawn.flatten(0, 1)]), rate=settings.learning_rate,
+        arrays["relations"], arrays["relation_sums"], [relations.numpy()], [of_relation.numpy()],
+        rate=settings.learning_rate, regularization=settings.regularization,
     )  # fmt: skip
-    update_rows(tables.relations, tables.relation_sums, relations, of_relation, rate=settings.learning_rate)
     if measured and not np.isfinite(value):
         raise NotFiniteError(
             f"The loss is {value} at step {tables.step:,}.\nLower learning_rate ({settings.learning_rate:g})."
@@ -74,9 +80,7 @@ def gradients_of(
     value = float(loss(true, false.flatten(0, 1), temperature=temperature)) / len(true) if measured else 0.0
     of_true, of_false = loss_gradients(true, false, temperature=temperature)
     of_query, of_drawn = scoring.table_gradient(chunked, drawn, false, of_false)
-    more, of_answer = scoring.pairs_gradient(query, answer, of_true)
-    of_known, of_relation = scoring.query_gradient(known, relation, more + of_query.flatten(0, 1), side)
-    if settings.regularization:
-        for rows, gradient in ((known, of_known), (relation, of_relation), (answer, of_answer)):
-            gradient.addcmul_(rows, rows.abs(), value=3 * settings.regularization)
+    of_query = of_query.view_as(query)
+    of_answer = scoring.pairs_gradient(query, answer, of_true, of_query)
+    of_known, of_relation = scoring.query_gradient(known, relation, of_query, side)
     return value, (of_known, of_relation, of_answer, of_drawn)
