@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from gamlp.cli import complete
 from gamlp.errors import Interrupted, SettingsError, did_you_mean
 from gamlp.progress import report_to
 
@@ -26,13 +27,22 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Seed = Annotated[int, typer.Option("--seed", help="The first random seed.", min=0)]
 AnySeed = Annotated[int, typer.Option("--seed", help="Taken by every command; this one has nothing random.", min=0)]
 Root = Annotated[Path, typer.Option("--root", help="The folder with data sets, laid out as PyG and OGB do.")]
-Recipe = Annotated[str | None, typer.Option("--recipe", help="A recipe by name, or a .toml file; see gamlp recipes.")]
+Recipe = Annotated[
+    str | None,
+    typer.Option(
+        "--recipe", help="A recipe by name, or a .toml file; see gamlp recipes.", autocompletion=complete.recipes
+    ),
+]
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting; repeatable.")]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Cache = Annotated[Path | None, typer.Option("--cache", help="Keep propagated features here, and find them again.")]
 What = Annotated[
     list[str] | None,
-    typer.Argument(metavar="GRAPH", help="A data set's name, a graph directory, or EDGES [NODES] files."),
+    typer.Argument(
+        metavar="GRAPH",
+        help="A data set's name, a graph directory, or EDGES [NODES] files.",
+        autocompletion=complete.graphs,
+    ),
 ]
 Column = Annotated[
     list[str] | None,
@@ -114,7 +124,7 @@ def shown_progress(if_interrupted: str = "Nothing was changed.") -> Iterator[Non
     Ctrl-C in the block ends the command with the words `if_interrupted`.
     """
     try:
-        if not console.is_terminal:
+        if not console.file.isatty():  # FORCE_COLOR asks for colours, not for bars
             yield
             return
         from gamlp.cli.bars import Bars

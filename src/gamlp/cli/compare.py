@@ -8,21 +8,24 @@ from typing import Annotated, Any
 
 import typer
 
-from gamlp.cli import common
+from gamlp.cli import common, complete
 from gamlp.cli.common import AnySeed, Cache, Column, Device, Directed, Features, Json, Root, Seed, Set, What
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Example: gamlp compare cora --methods sgc,sign,gamlp-jk,gamlp-jk+rlu --seeds 10")(compare)
-    app.command()(recipes)
+    app.command(epilog="Example: gamlp recipes, then gamlp train cora --recipe cora --method gamlp-jk")(recipes)
 
 
 def compare(
     what: What = None,
     *,
     methods: Annotated[
-        str | None, typer.Option(help="Names with commas between, or all; by default the methods on hops.")
+        str | None,
+        typer.Option(
+            help="Names with commas between, or all; by default the methods on hops.", autocompletion=complete.methods
+        ),
     ] = None,
     recipe: common.Recipe = None,
     set_: Set = None,
@@ -85,9 +88,9 @@ def write_pages(graph: Any, folder: Path, methods: Sequence[str]) -> Path:
 def show(result: dict[str, Any]) -> None:
     """Print the final table, the best mean test accuracy in bold."""
     from rich.box import SIMPLE
-    from rich.console import Console
     from rich.table import Table
 
+    from gamlp.cli.screen import screen
     from gamlp.train.comparison_table import HEADER, best_row, cells, footnote
 
     table = Table(title=f"Methods on {result['dataset']}", title_justify="left", box=SIMPLE)
@@ -96,9 +99,7 @@ def show(result: dict[str, Any]) -> None:
     best = best_row(result["rows"])
     for index, row in enumerate(result["rows"]):
         table.add_row(*cells(row), style="bold" if index == best else None)
-    console = Console()
-    if not console.is_terminal:  # a file has room
-        console.width = max(console.width, 120)
+    console = screen()
     console.print(table)
     console.print(footnote(result), highlight=False, soft_wrap=True)
     console.print(f"Everything is in {result['out']}: report.html to look at.", highlight=False, soft_wrap=True)
@@ -112,12 +113,14 @@ def recipes(*, seed: AnySeed = 0, json: Json = False) -> None:
     if json:
         common.print_json({"recipes": found})
         return
-    from rich.console import Console
+    from rich.box import SIMPLE
     from rich.table import Table
 
-    table = Table(title="Recipes", title_justify="left")
-    for name in ("name", "method", "published test accuracy, %", "parameters", "source"):
-        table.add_column(name, justify="right" if name == "parameters" else "left")
+    from gamlp.cli.screen import screen
+
+    table = Table(title="Recipes", title_justify="left", box=SIMPLE)
+    for name in ("name", "method", "published, %", "parameters", "source"):
+        table.add_column(name, justify="right" if name == "parameters" else "left", no_wrap=name == "method")
     for row in found:
         published = row["published"].get(row["method"])
         table.add_row(
@@ -127,7 +130,7 @@ def recipes(*, seed: AnySeed = 0, json: Json = False) -> None:
             "" if row["parameters"] is None else f"{row['parameters']:,}",
             row["source"],
         )
-    Console().print(table)
+    screen().print(table)
 
 
 def published_text(mean: float, std: float | None) -> str:

@@ -14,7 +14,7 @@ from gamlp.cli.common import AnySeed, Column, Device, Directed, Features, Json, 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command()(datasets)
+    app.command(epilog="Example: gamlp datasets --root ~/data")(datasets)
     app.command(name="import", epilog="Example: gamlp import edges.csv nodes.csv --out my-graph")(import_)
     app.command(
         epilog="Example: gamlp propagate my-graph --set hops=5 --cache hops, then gamlp train my-graph --cache hops"
@@ -29,18 +29,20 @@ def datasets(*, root: Root = Path("data"), seed: AnySeed = 0, json: Json = False
     if json:
         common.print_json({"root": str(root), "datasets": [asdict(info) for info in found]})
         return
-    from rich.console import Console
+    from rich.box import SIMPLE
     from rich.table import Table
 
-    table = Table(title=f"Data sets below {root}", title_justify="left")
+    from gamlp.cli.screen import screen
+
+    table = Table(title=f"Data sets below {root}", title_justify="left", box=SIMPLE)
     for name in ("name", "nodes", "edges", "features", "classes", "train", "valid", "test"):
-        table.add_column(name, justify="left" if name == "name" else "right")
+        table.add_column(name, justify="left" if name == "name" else "right", no_wrap=True)
     table.add_column("on disk")
     for info in found:
         sizes = (info.nodes, info.edges, info.features, info.classes, info.train, info.valid, info.test)
         where = "built in" if info.built_in else "yes" if info.on_disk else f"no: {info.place}"
         table.add_row(info.name, *(f"{size:,}" for size in sizes), where)
-    Console().print(table)
+    screen().print(table)
 
 
 def import_(

@@ -197,9 +197,10 @@ def suited_hops(opened: OpenedRun, out: Path, runs: int) -> dict[str, Any]:
 
 def show_suited(facts: dict[str, Any]) -> None:
     """Print how often each number of hops was right, and the best one."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from gamlp.cli.screen import screen
 
     table = Table(title=f"Share of {facts['runs']} SGC runs that are right, %", title_justify="left")
     table.add_column("test node")
@@ -208,17 +209,18 @@ def show_suited(facts: dict[str, Any]) -> None:
     for node in facts["nodes"]:
         best = str(node["best_hop"]) if max(node["shares"]) > 0 else "none"
         table.add_row(escape(node["id"]), *(f"{100 * share:.0f}" for share in node["shares"]), best)
-    out = Console()
+    out = screen()
     out.print(table)
     out.print(f"Pictures are in {Path(facts['files'][0]).parent}.", highlight=False, soft_wrap=True)
 
 
 def show_run(tables: list[Weights], reach: list[Reach], facts: dict[str, Any]) -> None:
     """Print the attention by degree and outcome, and how far nodes see."""
-    from rich.console import Console
     from rich.table import Table
 
-    out = Console()
+    from gamlp.cli.screen import screen
+
+    out = screen()
     _, by_degree, by_outcome, _ = tables
     table = Table(title=f"Mean weight of each hop, seed {facts['seed']}", title_justify="left")
     for name in ("nodes", "count", *(f"hop {hop}" for hop in range(by_degree.mean.shape[1]))):
@@ -237,11 +239,12 @@ def show_run(tables: list[Weights], reach: list[Reach], facts: dict[str, Any]) -
 
 def show_node(story: NodeStory) -> None:
     """Print the story of one node."""
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
-    out = Console(highlight=False)
+    from gamlp.cli.screen import screen
+
+    out = screen()
     label = "its label is unknown" if story.label is None else f"its label is {escape(story.label)}"
     member = f"a {story.member} node" if story.member else "in no set"
     out.print(

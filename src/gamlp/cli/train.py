@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gamlp.cli import common
+from gamlp.cli import common, complete
 from gamlp.cli.common import Cache, Column, Device, Directed, Features, Json, Root, Seed, Set, What
 
 
@@ -23,7 +23,10 @@ def train(
     what: What = None,
     *,
     method: Annotated[
-        str | None, typer.Option(help="A method's name, as gamlp-jk+rlu; by default the recipe's.")
+        str | None,
+        typer.Option(
+            help="A method's name, as gamlp-jk+rlu; by default the recipe's.", autocompletion=complete.methods
+        ),
     ] = None,
     recipe: common.Recipe = None,
     set_: Set = None,
@@ -131,8 +134,9 @@ def new_folder(name: str) -> Path:
 
 def show(result: dict[str, Any]) -> None:
     """Print the final table."""
-    from rich.console import Console
     from rich.table import Table
+
+    from gamlp.cli.screen import screen
 
     table = Table(title=f"{result['method']} on {result['dataset']}", title_justify="left")
     table.add_column("")
@@ -143,11 +147,9 @@ def show(result: dict[str, Any]) -> None:
         table.add_row(words, *cells)
     losses = [result[f"{part}_log_loss"] for part in ("valid", "test")]
     table.add_row("log loss", *("–" if loss is None else f"{loss:.3f}" for loss in losses))
-    out = Console()
+    out = screen()
     out.print(table)
     count = len(result["seeds"])
     spread = f"Mean ± std over {count} seeds" if count > 1 else "1 seed"
-    out.print(
-        f"{spread}, {result['seconds_per_seed']:.1f} s each, {result['parameters']:,} parameters.", highlight=False
-    )
-    out.print(f"Everything is in {result['run']}: report.html to look at, predictions.parquet to use.", highlight=False)
+    out.print(f"{spread}, {result['seconds_per_seed']:.1f} s each, {result['parameters']:,} parameters.")
+    out.print(f"Everything is in {result['run']}: report.html to look at, predictions.parquet to use.", soft_wrap=True)

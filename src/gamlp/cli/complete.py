@@ -1,0 +1,40 @@
+"""What the shell offers after the Tab key (gamlp --install-completion): data sets, methods, recipes; else files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def graphs(incomplete: str) -> list[str]:
+    """Return the data sets, and the files and folders that begin so."""
+    from gamlp.graph.datasets import DATASETS
+
+    return [name for name in DATASETS if name.startswith(incomplete)] + files(incomplete)
+
+
+def methods(incomplete: str) -> list[str]:
+    """Return the methods; behind a comma the next one."""
+    from gamlp.methods import ADDITIONS, BASES
+
+    before, comma, word = incomplete.rpartition(",")
+    names = [*BASES, *(f"{base}+rlu" for base in BASES if base.startswith("gamlp"))]
+    if word in BASES and BASES[word].kind == "network":
+        names += [word + addition for addition in ADDITIONS]
+    return [before + comma + name for name in dict.fromkeys(names) if name.startswith(word)]
+
+
+def recipes(incomplete: str) -> list[str]:
+    """Return the recipes, and the files and folders that begin so."""
+    from gamlp.recipes import recipe_names
+
+    return [name for name in recipe_names() if name.startswith(incomplete)] + files(incomplete)
+
+
+def files(incomplete: str) -> list[str]:
+    """Return the paths that begin so, folders with a slash at their end."""
+    start = Path(incomplete)
+    folder, word = (start, "") if incomplete.endswith("/") else (start.parent, start.name if incomplete else "")
+    if not folder.is_dir():
+        return []
+    found = sorted(path for path in folder.iterdir() if path.name.startswith(word) and not path.name.startswith("."))
+    return [f"{path}/" if path.is_dir() else str(path) for path in found]
