@@ -35,11 +35,11 @@ def datasets(*, root: Root = Path("data"), seed: AnySeed = 0, json: Json = False
     from gamlp.cli.screen import screen
 
     table = Table(title=f"Data sets below {root}", title_justify="left", box=SIMPLE)
-    for name in ("name", "nodes", "edges", "features", "classes", "train", "valid", "test"):
+    for name in ("name", "nodes", "edges", "features", "classes"):
         table.add_column(name, justify="left" if name == "name" else "right", no_wrap=True)
     table.add_column("on disk")
     for info in found:
-        sizes = (info.nodes, info.edges, info.features, info.classes, info.train, info.valid, info.test)
+        sizes = (info.nodes, info.edges, info.features, info.classes)
         where = "built in" if info.built_in else "yes" if info.on_disk else f"no: {info.place}"
         table.add_row(info.name, *(f"{size:,}" for size in sizes), where)
     screen().print(table)
