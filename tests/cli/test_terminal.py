@@ -10,16 +10,17 @@ from gamlp.cli import complete
 from gamlp.cli.app import app
 
 ESCAPE = "\x1b["
+START = "import sys; sys.argv[0] = 'gamlp'; from gamlp.cli import main; main()"
 
 
 @pytest.fixture
 def piped(files, tmp_path):
-    """gamlp in a process of its own, both outputs piped."""
+    """The command line in a process of its own, both outputs piped."""
 
     def run(*words, **environment):
         kept = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "FORCE_COLOR", "COLUMNS")}
         return subprocess.run(
-            [sys.executable, "-m", "gamlp", *map(str, words)],
+            [sys.executable, "-c", START, *map(str, words)],
             env={**kept, "OMP_NUM_THREADS": "1", **environment},
             cwd=tmp_path,
             capture_output=True,

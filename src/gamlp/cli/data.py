@@ -34,10 +34,10 @@ def datasets(*, root: Root = Path("data"), seed: AnySeed = 0, json: Json = False
 
     from gamlp.cli.screen import screen
 
-    table = Table(title=f"Data sets below {root}", title_justify="left", box=SIMPLE)
+    table = Table(title=f"Data sets below {root}", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
     for name in ("name", "nodes", "edges", "features", "classes"):
         table.add_column(name, justify="left" if name == "name" else "right", no_wrap=True)
-    table.add_column("on disk")
+    table.add_column("on disk", overflow="fold")
     for info in found:
         sizes = (info.nodes, info.edges, info.features, info.classes)
         where = "built in" if info.built_in else "yes" if info.on_disk else f"no: {info.place}"
