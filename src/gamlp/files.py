@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import mmap
 import os
 import secrets
 from collections.abc import Iterator
@@ -130,8 +131,33 @@ def digest(*parts: Array | str | bytes) -> str:
     return total.hexdigest()
 
 
+def is_whole_file(array: Any) -> bool:
+    """Say whether an array is a mapped file as it was opened, not a part of one."""
+    return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.filename is not None
+
+
+def _read_bytes(path: Path, offset: int, size: int) -> Iterator[npt.NDArray[np.uint8]]:
+    buffer = np.empty(min(size, 2**24), np.uint8)
+    with path.open("rb", buffering=0) as file:
+        file.seek(offset)
+        while size:
+            count = file.readinto(buffer[:size].data)
+            if not count:
+                raise StorageError(
+                    f"{path} ends {size:,} bytes before its array does.\nIt was cut short: make it again."
+                )
+            yield buffer[:count]
+            size -= count
+
+
 def _by_rows(array: Array) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield the bytes of an array by rows; one stored by columns is turned a few MiB at a time."""
+    """Yield the bytes of an array by rows; one stored by columns is turned a few MiB at a time.
+
+    A mapped file is read, not looked at through its map: a file cut short is then an error and not a crash.
+    """
+    if is_whole_file(array) and array.flags.c_contiguous:
+        yield from _read_bytes(Path(array.filename), array.offset, array.nbytes)  # type: ignore[attr-defined]
+        return
     if array.ndim == 0 or array.flags.c_contiguous:
         yield np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         return

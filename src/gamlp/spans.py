@@ -6,7 +6,6 @@ through the map the same would count as resident memory without end, and kill th
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gamlp.errors import StorageError
-from gamlp.files import Array
+from gamlp.files import Array, is_whole_file
 
 Loaded = TypeVar("Loaded")
 
@@ -42,14 +41,18 @@ class Spans:
     def __init__(self, array: Any) -> None:
         self.array = array
         self.shape: tuple[int, ...] = tuple(array.shape)
-        whole = isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.filename is not None
-        self._file = open(array.filename, "rb", buffering=0) if whole else None  # noqa: SIM115, PTH123 — kept open
+        self._file = os.open(array.filename, os.O_RDONLY) if is_whole_file(array) else None
         self._at_first = self._state()
 
     def close(self) -> None:
         """Let the file go."""
         if self._file is not None:
-            self._file.close()
+            os.close(self._file)
+            self._file = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_file", None) is not None:
+            self.close()
 
     def rows(self, first: int, last: int, buffer: Array) -> Array:
         """Return array[first:last], copied into the beginning of `buffer`, which has its type and width."""
@@ -88,7 +91,7 @@ class Spans:
     def _state(self) -> tuple[int, int] | None:
         if self._file is None:
             return None
-        found = os.fstat(self._file.fileno())
+        found = os.fstat(self._file)
         return found.st_size, found.st_mtime_ns
 
     def _read(self, part: Array, offset: int) -> None:
@@ -98,7 +101,7 @@ class Spans:
         done = 0
         while done < len(target):
             try:
-                count = os.preadv(self._file.fileno(), [target[done:]], self.array.offset + offset + done)
+                count = os.preadv(self._file, [target[done:]], self.array.offset + offset + done)
             except OSError as error:
                 raise StorageError(
                     f"{self.array.filename} could not be read: {error.strerror or error}.\n"

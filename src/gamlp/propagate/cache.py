@@ -81,7 +81,7 @@ def hops_key(
     words = f"{FORMAT} {normalization.r!r} {normalization.self_loops} {hops} {keep} {stationary} {storage} {device}"
     wanted = "all rows" if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
     labels = getattr(features, "labels", None)  # ones and zeros that are made of them (`disk.OneHot`)
-    values = np.asarray(features) if labels is None else np.asarray(labels)
+    values = features if labels is None else labels
     return digest(adjacency.fingerprint, values, words, wanted, *([] if labels is None else [f"{features.shape}"]))
 
 
