@@ -80,7 +80,10 @@ def read_source(source: dict[str, Any]) -> Graph:
     options = dict(source["options"])
     if "features" in options:
         options["features"] = Path(options["features"])
-    return read_graph(source["what"], root=Path(source["root"]), **options)
+    graph = read_graph(source["what"], root=Path(source["root"]), **options)
+    for note in getattr(graph, "notes", ()):
+        console.print(f"Note: {note}", markup=False, highlight=False, soft_wrap=True)
+    return graph
 
 
 def pair(text: str, option: str) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,6 +65,8 @@ def compare(
         )
     with common.shown_progress():
         graph = common.read_source(dict(asked.source or {}))
+    if resume is None:
+        asked = replace(asked, methods=logic.methods_named(methods, graph))
     folder = resume or out or new_folder(f"{graph.name}-comparison")
     with common.shown_progress(f"What is finished is kept; go on with: gamlp compare --resume {folder}"):
         result = logic.compare(graph, asked, folder=folder, cache=cache)

@@ -58,10 +58,18 @@ def import_(
     json: Json = False,
 ) -> None:
     """Turn files, or a data set, into a graph directory that opens at once."""
+    from gamlp.graph.hetero import HeteroGraph
     from gamlp.graph.store import save_graph
 
     with common.shown_progress():
         graph = common.read_source(common.graph_source(what, root, column, features, directed))
+        if isinstance(graph, HeteroGraph):
+            from gamlp.errors import SettingsError
+
+            raise SettingsError(
+                f"{graph.name} has {len(graph.types)} types of nodes and {len(graph.relations)} relations; a graph "
+                "directory holds plain graphs.\nTrain on it as it is: gamlp train reads it directly."
+            )
         save_graph(graph, out, overwrite=overwrite)
     facts = {
         "out": str(out), "dataset": graph.name, "nodes": graph.nodes, "entries": graph.adjacency.entries,
@@ -112,7 +120,7 @@ def propagate(
         hops = Workshop(graph, cache=cache, device=device).hops(settings, graph.split_for(seed))
     facts = {
         "dataset": graph.name, "cache": str(cache), "key": hops.key, "rows": hops.values.shape[0], "hops": hops.count,
-        "features": hops.values.shape[2], "bytes": hops.values.nbytes, "seconds": time.perf_counter() - started,
+        "features": hops.values.shape[-1], "bytes": hops.values.nbytes, "seconds": time.perf_counter() - started,
     }  # fmt: skip
     if json:
         common.print_json(facts)

@@ -12,6 +12,8 @@ from gamlp.cli.common import Json
 from gamlp.cli.train import record_of
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from gamlp.explain.attention import Weights
     from gamlp.explain.node import NodeStory
     from gamlp.explain.opened import OpenedRun
@@ -155,6 +157,7 @@ def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], list[We
     from gamlp.explain.figures import ATTENTION
     from gamlp.explain.plots import write_attention, write_reach
     from gamlp.explain.receptive import receptive_fields
+    from gamlp.explain.relations import relation_weights, single_relation_weights
 
     tables = explain_attention(opened)
     reach = receptive_fields(opened.graph.adjacency, hops=max(2, tables[0].mean.shape[1] - 1))
@@ -173,6 +176,14 @@ def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], list[We
             for stem, table in zip(ATTENTION, tables, strict=True)
         },
         "receptive_field": {one.region: one.shares.mean(axis=0).tolist() for one in reach},
+        **{
+            key: dict(zip(table.groups, table.mean.tolist(), strict=True))
+            for key, table in (
+                ("relation_subsets", relation_weights(opened)),
+                ("relations", single_relation_weights(opened)),
+            )
+            if table
+        },
         "files": [str(file) for file in files],
     }
     return facts, tables, reach
@@ -230,11 +241,27 @@ def show_run(tables: list[Weights], reach: list[Reach], facts: dict[str, Any]) -
             table.add_row(f"{words} {group}", f"{count:,}", *(f"{value:.3f}" for value in row))
         table.add_section()
     out.print(table)
+    for key, words in (("relation_subsets", "relation subset"), ("relations", "relation")):
+        if key in facts:
+            out.print(shares_table(facts[key], words))
     for one in reach:
         shares = " · ".join(f"{hop}: {100 * share:.3g} %" for hop, share in enumerate(one.shares.mean(axis=0)) if hop)
         out.print(f"Share of the graph within hops, {one.region} regions: {shares}", highlight=False)
     folder = Path(facts["files"][0]).parent
     out.print(f"{len(facts['files'])} files are in {folder}.", highlight=False, soft_wrap=True)
+
+
+def shares_table(shares: dict[str, list[float]], what: str) -> Table:
+    """Return how much of each hop belongs to each subset or relation."""
+    from rich.table import Table
+
+    table = Table(title=f"Share of each {what} in each hop", title_justify="left")
+    table.add_column(what)
+    for hop in range(len(next(iter(shares.values())))):
+        table.add_column(f"hop {hop}", justify="right")
+    for name, row in shares.items():
+        table.add_row(name, *(f"{value:.3f}" for value in row))
+    return table
 
 
 def show_node(story: NodeStory) -> None:

@@ -53,7 +53,7 @@ def predict(
         if what:
             graph = common.read_source(common.graph_source(what, root, column, features, directed))
             graph, probabilities = on_another_graph(folder, graph, device)
-            rows = np.arange(graph.nodes)
+            rows = np.arange(len(probabilities))  # of several types, the target's come first
         else:
             graph = own_graph(record, run)
             rows, probabilities = stored(folder)
@@ -99,5 +99,5 @@ def on_another_graph(folder: Path, graph: Any, device: str) -> tuple[Any, Any]:
     number = {name: index for index, name in enumerate(model.classes)}
     translation = np.array([number.get(name, -1) for name in graph.classes] + [-1], dtype=np.int64)
     known = translation[graph.labels]
-    probabilities, _ = model.probabilities(graph.adjacency, graph.features, known, device=device)
+    probabilities, _ = model.of_graph(graph, known, device=device)
     return replace(graph, labels=known, classes=model.classes), probabilities

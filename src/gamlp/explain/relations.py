@@ -2,9 +2,11 @@
 
 A run on several subsets leaves `seed-N/relations.json` beside its other files:
 
-    {"subsets": ["depends", "depends + has_tag", …], "weights": [[…] per subset]}      weights (S, K+1)
+    {"subsets": ["depends", "depends + has_tag", …], "weights": [[…] per subset],              weights (S, K+1)
+     "relations": ["depends", "has_tag"], "relation_weights": [[…] per relation]}
 
-where weights[s][l] is the mean over the features of |weight[l, s, f]| (`model/mixer.py`). Other runs have no such file.
+where weights[s][l] is the share of subset s in hop l (`train/subset_shares.py`), and a relation has its part of the
+shares of its subsets. Other runs have no such file.
 """
 
 from __future__ import annotations
@@ -19,14 +21,26 @@ from gamlp.files import read_json
 
 def relation_weights(run: OpenedRun) -> Weights | None:
     """Return one group a subset, or None where the run did not mix subsets."""
+    return weights_of(run, "subsets", "weights", "Weights of the relation subsets")
+
+
+def single_relation_weights(run: OpenedRun) -> Weights | None:
+    """Return one group a relation: what its subsets have, shared out among their relations."""
+    return weights_of(run, "relations", "relation_weights", "Weights of the single relations")
+
+
+def weights_of(run: OpenedRun, groups: str, weights: str, title: str) -> Weights | None:
+    """Read one of the two tables."""
     file = run.folder / f"seed-{run.seed}" / "relations.json"
     if not file.exists():
         return None
     content = read_json(file)
+    if groups not in content and groups == "relations":
+        return None
     try:
-        names, mean = [str(name) for name in content["subsets"]], np.array(content["weights"], dtype=np.float64)
+        names, mean = [str(name) for name in content[groups]], np.array(content[weights], dtype=np.float64)
     except (KeyError, TypeError, ValueError) as error:
         raise FormatError(f"{file} does not hold weights of subsets ({error}).\nRestore it, or train again.") from error
     if mean.ndim != 2 or len(mean) != len(names):
-        raise FormatError(f"{file} names {len(names)} subsets for weights {mean.shape}.\nRestore it, or train again.")
-    return Weights("Weights of the relation subsets", tuple(names), np.zeros(len(names), dtype=np.int64), mean)
+        raise FormatError(f"{file} names {len(names)} {groups} for weights {mean.shape}.\nRestore it, or train again.")
+    return Weights(title, tuple(names), np.zeros(len(names), dtype=np.int64), mean)

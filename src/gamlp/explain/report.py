@@ -20,7 +20,7 @@ from gamlp.explain.command import command_of
 from gamlp.explain.learning import learning_curves
 from gamlp.explain.opened import OpenedRun, open_run
 from gamlp.explain.page import render_page, write_page
-from gamlp.explain.relations import relation_weights
+from gamlp.explain.relations import relation_weights, single_relation_weights
 from gamlp.explain.table import page_table
 from gamlp.graph.graph import Graph
 
@@ -38,7 +38,8 @@ def render(run: OpenedRun) -> str:
 
 def facts_of(run: OpenedRun) -> dict[str, Any]:
     """Return what every run has: result, seeds, curves, attention, predictions and settings."""
-    result, record, relations = run.record["result"], run.record, relation_weights(run)
+    result, record = run.record["result"], run.record
+    relations, single = relation_weights(run), single_relation_weights(run)
     return {
         "run": run,
         "record": record,
@@ -49,6 +50,7 @@ def facts_of(run: OpenedRun) -> dict[str, Any]:
         "stages": next(one["stages"] for one in result["runs"] if one["seed"] == run.seed),
         "attention": [heat_table(table) for table in attention_tables(run)],
         "relations": relations and heat_table(relations),
+        "single_relations": single and heat_table(single),
         "table": page_table(run),
         "settings": {key: text_of(value) for key, value in record["settings"].items()},
         "changed": set(record["overrides"]),

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from gamlp.errors import FormatError, ShapeError
+from gamlp.errors import FormatError, SettingsError, ShapeError
 from gamlp.files import Array, read_json, write_json
-from gamlp.graph.graph import Adjacency
+from gamlp.graph.graph import Adjacency, Graph
+from gamlp.graph.hetero import HeteroGraph
 from gamlp.labels import initial_labels, label_hops, reliable_set, soften
 from gamlp.model import Network, build_network
 from gamlp.propagate import Normalization, propagate
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.scaling import Scaling
+from gamlp.propagate.subset_hops import subset_hops
 from gamlp.propagate.subsets import Subset
 from gamlp.settings import Settings, settings_from
 from gamlp.train.checkpoint import load_tensors, prefixed, save_tensors, without_prefix
+from gamlp.train.filled import filled_features
 from gamlp.train.inputs import predict
+from gamlp.train.prepare import needed_relations, target_rows
 from gamlp.train.turns import inputs_for
 
 
@@ -39,6 +44,35 @@ class Model:
     method: str = "gamlp-jk"
     subsets: tuple[Subset, ...] = ()  # of relations, for heterogeneous graphs
 
+    def of_graph(self, graph: Graph, known: Array | None = None, *, device: str = "cpu") -> tuple[Array, Array]:
+        """Return probabilities (R, C) and attention weights (R, K+1): of all nodes, of several types the target's."""
+        if not isinstance(graph, HeteroGraph) and not self.subsets:
+            return self.probabilities(graph.adjacency, graph.features, known, device=device)
+        self.check_width(graph.features)
+        hops = self.typed_hops(needed_relations(graph), device)
+        return self.from_hops(hops, graph.adjacency, known, device=device)
+
+    def typed_hops(self, graph: HeteroGraph, device: str) -> Hops:
+        """Return the hops of another heterogeneous graph's target nodes."""
+        settings = self.settings
+        if settings.featureless == "embeddings" and not all(kind.described for kind in graph.types):
+            raise SettingsError(
+                "The model reads embeddings, which are trained for one graph and mean nothing in another.\n"
+                "Train with featureless=neighbours or zeros to predict for other graphs."
+            )
+        features = self.scaling(filled_features(graph, settings))
+        options: dict[str, Any] = {
+            "hops": settings.hops,
+            "rows": target_rows(graph),
+            "normalization": Normalization(settings.normalization, settings.self_loops),
+            "stationary": settings.combiner == "smoothing",
+            "storage": settings.storage,
+            "device": device,
+        }
+        if not self.subsets:
+            return propagate(graph.adjacency, features, **options)
+        return subset_hops(graph, features, self.subsets, memory=settings.subset_memory, **options)
+
     def probabilities(
         self, adjacency: Adjacency, features: Array, known: Array | None = None, *, device: str = "cpu"
     ) -> tuple[Array, Array]:
@@ -47,11 +81,7 @@ class Model:
         `known` (N,) holds class numbers, −1 where unknown: what the graph itself tells of labels. A network of a later
         stage first predicts from these alone, then again with its reliable predictions added.
         """
-        if features.shape[1] != self.features:
-            raise ShapeError(
-                f"The graph has {features.shape[1]:,} features a node, the model was trained with {self.features:,}.\n"
-                "Give the same columns in the same order."
-            )
+        self.check_width(features)
         settings = self.settings
         hops = propagate(
             adjacency,
@@ -63,6 +93,14 @@ class Model:
             device=device,
         )
         return self.from_hops(hops, adjacency, known, device=device)
+
+    def check_width(self, features: Array) -> None:
+        """Refuse features other than those of training."""
+        if features.shape[1] != self.features:
+            raise ShapeError(
+                f"The graph has {features.shape[1]:,} features a node, the model was trained with {self.features:,}.\n"
+                "Give the same columns in the same order."
+            )
 
     def from_hops(
         self, hops: Hops, adjacency: Adjacency, known: Array | None, *, device: str = "cpu"

@@ -47,7 +47,7 @@ class Learned:
     parameters: int
     history: list[dict[str, float]]
     stages: list[dict[str, float]]
-    subsets: list[dict[str, Any]] = field(default_factory=list)  # relations of each subset, and its shares
+    relations: dict[str, Any] = field(default_factory=dict)  # shares of relation subsets and relations
 
 
 def train_seed(workshop: Workshop, task: Task, *, seed: int, folder: Path | None) -> dict[str, Any]:
@@ -65,7 +65,6 @@ def train_seed(workshop: Workshop, task: Task, *, seed: int, folder: Path | None
         **judge(learned, graph, split),
         "parameters": learned.parameters,
         "stages": learned.stages,
-        **({"subsets": learned.subsets} if learned.subsets else {}),
         "seconds": time.perf_counter() - started,
     }
     if folder is not None:
@@ -101,7 +100,7 @@ def learn_network(
         parameters=count_parameters(trained.network),
         history=trained.history,
         stages=trained.stages,
-        subsets=subset_shares(trained.network, hops, split.train, subsets),
+        relations=subset_shares(trained.network, hops, split.train, subsets),
     )
 
 
@@ -182,6 +181,8 @@ def keep(learned: Learned, result: dict[str, Any], folder: Path) -> None:
     write_array(folder / "probabilities.npy", learned.probabilities.astype(np.float32))
     if learned.weights is not None:
         write_array(folder / "attention.npy", learned.weights)
+    if learned.relations:
+        write_json(folder / "relations.json", learned.relations)
     write_json(folder / "history.json", learned.history)
     write_json(folder / "result.json", result)
     for file in folder.glob("stage-*"):
