@@ -51,7 +51,7 @@ def test_a_plain_graph_has_one_relation(planted, tmp_path):
 
 def test_the_relations_of_a_heterogeneous_graph():
     """Papers are nodes 0 … 2, authors 3 and 4; the relation without edges is left out."""
-    split = Split(np.array([0]), np.array([1]), np.array([2]))
+    split = Split(np.array([0, 1]), np.array([2]), np.zeros(0, np.int64))
     graph = assemble_hetero(
         {"author": TypeParts(2), "paper": TypeParts(3, np.eye(3), ["a", "b", "a"], split=split)},
         {
