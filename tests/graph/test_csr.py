@@ -92,7 +92,7 @@ def test_many_buckets_and_a_hub_equal_scipy(weighted):
     source, target = rng.integers(0, nodes, (2, count))
     target[: count // 3] = 77
     weights = rng.integers(1, 5, count).astype(np.float32) if weighted else None
-    assert sorting._shift(nodes, 2 * count) < 8  # several buckets
+    assert sorting.shift_of(nodes, 2 * count) < 8  # several buckets
     adjacency = adjacency_from_edges(source, target, nodes=nodes, weights=weights, threads=3)
     alone = adjacency_from_edges(source, target, nodes=nodes, weights=weights, threads=1)
     assert_array_equal(adjacency.indices, alone.indices)

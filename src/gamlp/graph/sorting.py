@@ -40,21 +40,21 @@ def sorted_rows(
     run: Run,
 ) -> tuple[Array, Array, Array | None]:
     """Return indptr (N+1,), indices (E,) and weights (E,) or None, from edges whose ends have been checked."""
-    shift = _shift(nodes, len(source) * (1 + both))
+    shift = shift_of(nodes, len(source) * (1 + both))
     columns = max(1, (nodes - 1).bit_length())
     spare = 0 if weights is None else 1
-    edges = _even(len(source), blocks)
+    edges = even(len(source), blocks)
     counts = np.zeros((len(edges), (nodes >> shift) + 1), np.int64)
     run([partial(count, source, target, both, loops, shift, *span, counts[b]) for b, span in enumerate(edges)])
 
-    starts, places = _places(counts)
+    starts, places = places_of(counts)
     keys = empty((int(starts[-1]),), np.int64)
     values = None if weights is None else empty(keys.shape, np.float32)
     fixed: tuple[Any, ...] = (source, target, weights, both, loops, shift, columns, spare)
     run([partial(place, *fixed, *span, places[b], keys, values) for b, span in enumerate(edges)])
 
     degrees = np.zeros(nodes + 1, np.int64)
-    pieces = _buckets(starts, 8 * blocks)
+    pieces = bucket_ranges(starts, 8 * blocks)
     bits = shift + columns + spare
     run([partial(settle, keys, values, starts, *piece, shift, columns, bits, degrees) for piece in pieces])
 
@@ -66,25 +66,26 @@ def sorted_rows(
     return indptr, indices, merged
 
 
-def _shift(nodes: int, entries: int) -> int:
+def shift_of(nodes: int, entries: int) -> int:
     """Return the power of two of rows in a bucket."""
     buckets = min(MOST_BUCKETS, max(1, entries // ENTRIES_A_BUCKET))
     return max(0, (-(-nodes // buckets) - 1).bit_length())
 
 
-def _even(count: int, blocks: int) -> list[tuple[int, int]]:
+def even(count: int, blocks: int) -> list[tuple[int, int]]:
+    """Cut 0 … count−1 into `blocks` ranges of equal length."""
     cuts = [count * block // blocks for block in range(blocks + 1)]
     return list(pairwise(cuts))
 
 
-def _places(counts: Array) -> tuple[Array, Array]:
+def places_of(counts: Array) -> tuple[Array, Array]:
     """Return where each bucket starts, and where each block of edges writes in each bucket."""
     starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     before = np.cumsum(counts, axis=0) - counts
     return starts, before + starts[:-1]
 
 
-def _buckets(starts: Array, pieces: int) -> list[tuple[int, int]]:
+def bucket_ranges(starts: Array, pieces: int) -> list[tuple[int, int]]:
     """Cut the buckets into ranges of about equal entries."""
     cuts = np.searchsorted(starts, np.linspace(0, starts[-1], pieces + 1)[1:-1])
     edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(starts) - 1)]).tolist(), len(starts) - 1]
