@@ -12,6 +12,7 @@
     │   └── SettingsError     an unknown or impossible setting, method or recipe
     ├── Interrupted           the user stopped it (Ctrl-C)
     ├── MissingExtraError     an optional dependency is not installed
+    ├── ClusterError          machines of a cluster are not reached, or lost again and again
     └── StorageError          the disk is full, unwritable, or a stored file has changed
 
 A message has two parts: what was found, with numbers, and on the next line what was expected or what to do.
@@ -75,6 +76,10 @@ class MissingExtraError(GamlpError):
             f"{needed_for} needs the optional part '{extra}', which is not installed.\n"
             f"Install it with: pip install 'gamlp[{extra}]'"
         )
+
+
+class ClusterError(GamlpError):
+    """Machines of a cluster are not reached, lost again and again, or set up differently."""
 
 
 class StorageError(GamlpError):

@@ -15,10 +15,11 @@ Features may be anything with a shape that gives features[first:last, columns]: 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -56,11 +57,14 @@ def propagate_to(
     key: str | None = None,
     threads: int | None = None,
     overwrite: bool = False,
+    carry: Carry | None = None,
+    at_once: int = 1,
 ) -> Hops:
     """Write X, ÂX, …, ÂᴷX of `rows` to a folder and map it: values (R, K+1, F), or (R, 1, F) with keep="last".
 
     `key` names what is computed (`cache.hops_key`, which is worked out if it is not given); hops of that key that are
-    there already are not computed again, others are replaced only with `overwrite`.
+    there already are not computed again, others are replaced only with `overwrite`. `carry` computes the missing
+    blocks, `at_once` of them side by side; by default this process does, one after the other.
     """
     from gamlp.propagate.engine import check
 
@@ -74,13 +78,16 @@ def propagate_to(
         shutil.rmtree(beside, ignore_errors=True)  # what a kill after the last step left behind
         return found
     refuse_other_content(folder)
-    room = job.budget(memory)
+    room = job.budget(memory, at_once)
     check_space(folder, 2 * job.bytes)
     limit = job.limit(memory) if stationary else None
     parts = Parts(beside, rows=job.count, hops=job.kept, storage=storage)
     try:
         blocks = parts.open(key, room.blocks)
-        _carry_all(job, parts, blocks, chunk_bytes=room.chunk_bytes, threads=threads or available())
+        missing = [number for number in range(len(blocks)) if not parts.is_finished(number)]
+        if missing:
+            carry = carry or partial(carry_here, threads=threads or available())
+            carry(job, parts, blocks, missing, chunk_bytes=room.chunk_bytes)
         _finish(job, parts, blocks, limit, key, folder)
     except OSError as error:
         raise StorageError(
@@ -157,11 +164,11 @@ class Job:
         }
         return hops_key(self.adjacency, self.features, hops=self.hops, normalization=self.normalization, **options)
 
-    def budget(self, memory: int) -> Budget:
-        """Return the blocks that fit in so much memory."""
+    def budget(self, memory: int, at_once: int = 1) -> Budget:
+        """Return the blocks that fit in so much memory each."""
         rows, columns = None if self.rows is None else self.count, self.features.shape[1]
-        in_order = self.order is None
-        return budget(self.adjacency, columns, storage=self.storage, memory=memory, rows=rows, in_order=in_order)
+        options: dict[str, Any] = {"rows": rows, "in_order": self.order is None, "at_once": at_once}
+        return budget(self.adjacency, columns, storage=self.storage, memory=memory, **options)
 
     def limit(self, memory: int) -> Array:
         """Return X^(∞), where the connected components can be found within `memory`."""
@@ -175,26 +182,47 @@ class Job:
         return found.astype(self.storage)
 
 
+class Carry(Protocol):
+    """Computes missing blocks and leaves them in `parts`."""
+
+    def __call__(self, job: Job, parts: Parts, blocks: list[slice], missing: list[int], *, chunk_bytes: int) -> None:
+        """Return when all of them are finished."""
+
+
 def refuse_other_content(folder: Path) -> None:
     """Refuse to replace what is not a folder of hops."""
     if folder.exists() and not is_hops_folder(folder) and not (folder.is_dir() and not any(folder.iterdir())):
         raise StorageError(f"{folder} exists and holds no hops.\nIt was left alone; choose another folder.")
 
 
-def _carry_all(job: Job, parts: Parts, blocks: list[slice], *, chunk_bytes: int, threads: int) -> None:
-    """Compute the blocks that are not finished yet."""
-    missing = [number for number in range(len(blocks)) if not parts.is_finished(number)]
-    if not missing:
-        return
-    rows = job.rows if job.rows is None or job.order is None else job.rows[job.order]
-    with workers(threads) as run, progress("propagate", total=len(blocks) * job.hops) as advance:
+def carry_here(
+    job: Job, parts: Parts, blocks: list[slice], missing: list[int], *, chunk_bytes: int, threads: int
+) -> None:
+    """Compute the missing blocks, one after the other."""
+    with progress("propagate", total=len(blocks) * job.hops) as advance:
         advance((len(blocks) - len(missing)) * job.hops)
+        carry_blocks(job, parts, blocks, missing, chunk_bytes=chunk_bytes, threads=threads, advance=advance)
+
+
+def carry_blocks(
+    job: Job,
+    parts: Parts,
+    blocks: list[slice],
+    numbers: list[int],
+    *,
+    chunk_bytes: int,
+    threads: int,
+    advance: Callable[[], None],
+) -> None:
+    """Carry the blocks of these numbers through all hops, and keep each as it is finished."""
+    rows = job.rows if job.rows is None or job.order is None else job.rows[job.order]
+    with workers(threads) as run:
         way = route(job.adjacency, job.normalization, chunk_bytes=chunk_bytes)
-        widest = max(blocks[number].stop - blocks[number].start for number in missing)
+        widest = max(blocks[number].stop - blocks[number].start for number in numbers)
         block = StreamedBlock(way, widest, job.storage, run, threads=threads, rows=rows)
         carry = partial(block.carry, job.features, hops=job.hops, last_only=job.keep == "last", advance=advance)
         try:
-            for number in missing:
+            for number in numbers:
                 columns = blocks[number]
                 with parts.writing(number, columns.stop - columns.start) as sink:
                     carry(columns, sink=sink)

@@ -15,6 +15,7 @@ import numpy as np
 
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Adjacency
+from gamlp.pages import LINE
 from gamlp.propagate import kernels, layout
 from gamlp.propagate.plan import LONGEST
 from gamlp.sizes import in_words
@@ -36,9 +37,20 @@ class Budget:
 
 
 def budget(
-    adjacency: Adjacency, columns: int, *, storage: str, memory: int, rows: int | None = None, in_order: bool = True
+    adjacency: Adjacency,
+    columns: int,
+    *,
+    storage: str,
+    memory: int,
+    rows: int | None = None,
+    in_order: bool = True,
+    at_once: int = 1,
 ) -> Budget:
-    """Return the widest blocks that `memory` bytes allow; `rows` wanted ones, None = all."""
+    """Return the widest blocks that `memory` bytes allow; `rows` wanted ones, None = all.
+
+    Where `at_once` blocks are computed side by side, each in so much memory, there are as many of them if the columns
+    fill so many cache lines.
+    """
     chunk = int(np.clip(memory // 64, LEAST_CHUNK, MOST_CHUNK))
     itemsize = np.dtype(storage).itemsize
     fixed = 8 * chunk + (0 if rows is None else (12 if in_order else 20) * rows)
@@ -46,7 +58,10 @@ def budget(
     segments = 2 * adjacency.entries // LONGEST + 1  # at most: a segment but the last of its hub is full
     each = 2 * adjacency.nodes * itemsize + 4 * segments
     room = (memory - fixed) // each  # columns
-    vectors = min(room // kernels.LANES, kernels.widest_block())
+    line = LINE // itemsize  # columns
+    lines = -(-columns // line)
+    share = -(-lines // at_once) * line
+    vectors = min(room // kernels.LANES, kernels.widest_block(), share // kernels.LANES)
     if vectors:
         return Budget(layout.column_blocks(columns, vectors, nodes=adjacency.nodes, itemsize=itemsize), chunk)
     width = next((width for width in (8, 4) if width <= room), 0)

@@ -32,8 +32,10 @@ JOIN_BYTES = 2**24
 class Parts:
     """The finished blocks below one folder."""
 
-    def __init__(self, folder: Path, *, rows: int, hops: Sequence[int], storage: str) -> None:
+    def __init__(self, folder: Path, *, rows: int, hops: Sequence[int], storage: str, attempt: str = "") -> None:
+        """Several attempts at a block, on several machines, need names of their own."""
         self.folder, self.rows, self.hops, self.storage = folder, rows, list(hops), np.dtype(storage)
+        self.attempt = attempt
 
     def open(self, key: str, blocks: list[slice]) -> list[slice]:
         """Return the blocks to compute: those begun with if this is the same work, else these, from nothing."""
@@ -57,7 +59,7 @@ class Parts:
     @contextmanager
     def writing(self, block: int, width: int) -> Iterator[BlockWriter]:
         """Open a block for writing; it counts as finished only if this ends without an error."""
-        temporary = self.folder / f"block-{block:05}.tmp"
+        temporary = self.folder / f"block-{block:05}{self.attempt}.tmp"
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir(parents=True)
         writer = BlockWriter(temporary, (self.rows, width), self.storage)
