@@ -42,7 +42,7 @@ clean:  ## remove the environment, builds and caches; results in runs/ stay
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(INSTALL) -e '.[dev,pyg,tune,tensorboard]'
+	$(INSTALL) -e '.[dev,pyg,ray,tune,tensorboard]'
 	@touch $@ .venv/core.stamp
 
 .venv/docs.stamp: pyproject.toml constraints.txt | .venv/bin/python
