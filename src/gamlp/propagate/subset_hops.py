@@ -30,8 +30,9 @@ class Shelf:
 
     ndim = 4
 
-    def __init__(self, parts: Sequence[Array], hops: int | None = None) -> None:
+    def __init__(self, parts: Sequence[Array], hops: int | None = None, whole: Shelf | None = None) -> None:
         self.parts = list(parts)
+        self.whole = whole  # temporary files live as long as someone reads them
         self.hops = self.parts[0].shape[1] if hops is None else hops  # K+1, fewer where not all are wanted
 
     @property
@@ -54,9 +55,7 @@ class Shelf:
 
     def first_hops(self, count: int) -> Shelf:
         """Return the same shelf, of which only `count` hops are read."""
-        shelf = Shelf(self.parts, count)
-        shelf.keeps = self  # type: ignore[attr-defined]  # temporary files live as long as someone reads them
-        return shelf
+        return Shelf(self.parts, count, whole=self)
 
 
 def subset_hops(

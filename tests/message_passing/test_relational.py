@@ -1,0 +1,77 @@
+"""R-GCN and HGT: their layers are PyG's; here that types and relations reach them rightly, and that they learn."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    pytest.importorskip("torch_geometric")
+
+from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_hetero
+from gamlp.graph.splits import Split
+from gamlp.message_passing.fit import fit
+from gamlp.message_passing.relational import RGCN, typed_view
+from gamlp.message_passing.settings import options_for
+
+
+@pytest.fixture(scope="module")
+def graph():
+    """90 papers of three classes; author a writes in class a mod 3, and features say nothing."""
+    random = np.random.default_rng(0)
+    labels = np.arange(90) % 3
+    ids = random.permutation(90)
+    paper = TypeParts(
+        90, random.normal(size=(90, 4)), labels, ("a", "b", "c"), Split(*np.split(np.sort(ids), [45, 60]))
+    )
+    authors = 3 * random.integers(0, 4, 90) + labels
+    relations = {
+        "writes": RelationParts("author", "paper", authors, np.arange(90)),
+        "cites": RelationParts("paper", "paper", np.arange(90), random.permutation(90)),
+    }
+    return assemble_hetero({"paper": paper, "author": TypeParts(12, np.eye(12, 4))}, relations, target="paper")
+
+
+def test_the_view_has_every_relation_both_ways_with_local_ids(graph):
+    view = typed_view(graph, scaling="none", device="cpu")
+    assert list(view.edges) == [
+        ("author", "writes", "paper"),
+        ("paper", "rev_writes", "author"),
+        ("paper", "cites", "paper"),
+        ("paper", "rev_cites", "paper"),
+    ]
+    writes, back = view.local["author", "writes", "paper"], view.local["paper", "rev_writes", "author"]
+    assert writes[0].tolist() == (graph.relation("writes").heads - 90).tolist()
+    assert torch.equal(back, writes.flip(0))
+    assert view.spans == {"paper": (0, 90), "author": (90, 102)}
+
+
+def test_rgcn_by_loops(graph):
+    view = typed_view(graph, scaling="none", device="cpu")
+    torch.manual_seed(0)
+    network = RGCN(view, 3, options_for("rgcn", {"layers": 1})).eval()
+    layer = network.convolutions[0]
+    with torch.no_grad():
+        found = network(view).double().numpy()
+    weight, root, bias = (part.detach().double().numpy() for part in (layer.weight, layer.root, layer.bias))
+    features = graph.features.astype(np.float64)
+    for node in (0, 7, 95):
+        expected = features[node] @ root + bias
+        for number, pairs in enumerate(view.edges.values()):
+            near = pairs[0][pairs[1] == node].tolist()
+            if near:
+                expected = expected + features[near].mean(axis=0) @ weight[number]
+        np.testing.assert_allclose(found[node], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["rgcn", "hgt"])
+def test_they_learn_from_relations(graph, name):
+    options = {"hidden": 16, "epochs": 40, "dropout": 0.0, "feature_scaling": "none", "weight_decay": 0.0}
+    fitted = fit(name, graph, graph.split, options=options, seed=0)
+    test = graph.split.test
+    assert fitted.probabilities.shape == (102, 3)
+    assert (fitted.probabilities[test].argmax(axis=1) == graph.labels[test]).mean() > 0.6  # chance is 1/3
+    again = fit(name, graph, graph.split, options=options, seed=0)
+    np.testing.assert_array_equal(again.probabilities, fitted.probabilities)
