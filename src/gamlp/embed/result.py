@@ -16,12 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from gamlp import pages
 from gamlp.embed.ranking import Scores, scores_from
 from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
 from gamlp.errors import FormatError, SettingsError
-from gamlp.files import Array, read_array, read_json, replacing, write_array, write_json
+from gamlp.files import Array, check_header, read_array, read_json, replacing, write_array, write_json
 
 FORMAT = 1
+READ = 2**24  # bytes at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,11 +101,29 @@ def load_checkpoint(folder: Path, facts: dict[str, Any]) -> tuple[dict[str, Arra
     if not path.is_file():
         return None
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            header = json.loads(archive["header"].tobytes())
+        with zipfile.ZipFile(path) as archive:
+            header = json.loads(read_member(archive, "header").tobytes())
             refuse_others(folder, header["facts"], facts)
-            return {name: archive[name] for name in archive.files if name != "header"}, header["step"]
+            names = (name.removesuffix(".npy") for name in archive.namelist())
+            return {name: read_member(archive, name) for name in names if name != "header"}, header["step"]
     except (zipfile.BadZipFile, OSError, EOFError, KeyError, ValueError) as error:
         if isinstance(error, SettingsError):
             raise
         raise FormatError(f"{path} is not a complete checkpoint ({error}).\nRemove it to begin again.") from error
+
+
+def read_member(archive: zipfile.ZipFile, name: str) -> Array:
+    """Read one array straight onto huge pages, where far-apart rows are reached faster."""
+    with archive.open(f"{name}.npy") as file:
+        check_header(file, archive.getinfo(f"{name}.npy").file_size)
+        file.seek(0)
+        np.lib.format.read_magic(file)
+        shape, _, dtype = np.lib.format.read_array_header_1_0(file)
+        array = pages.empty(shape, dtype)
+        values, read = array.reshape(-1).view(np.uint8), 0
+        while part := file.read(READ):
+            values[read : read + len(part)] = np.frombuffer(part, np.uint8)
+            read += len(part)
+        if read < len(values):
+            raise EOFError(f"{name} has {read:,} of {len(values):,} bytes")
+    return array

@@ -74,7 +74,7 @@ def start_or_resume(
     kept = load_checkpoint(folder, facts) if folder else None
     if kept:
         arrays, step = kept
-        return Tables(**{name: torch.from_numpy(on_pages(array)) for name, array in arrays.items()}, step=step)
+        return Tables(**{name: torch.from_numpy(array) for name, array in arrays.items()}, step=step)
     random = torch.Generator().manual_seed(seed)
     spread = (settings.margin + 2) / settings.dimension
     entities, relations = (
@@ -84,13 +84,6 @@ def start_or_resume(
         for count in (triples.entities, len(triples.relation_names))
     )
     return Tables(entities, relations, torch.zeros(len(entities)), torch.zeros(len(relations)))
-
-
-def on_pages(array: Array) -> Array:
-    """Copy an array to huge pages, where far-apart rows are read faster."""
-    copy = pages.empty(array.shape, array.dtype)
-    copy[...] = array
-    return copy
 
 
 def run(
