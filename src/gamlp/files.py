@@ -10,6 +10,7 @@ taking their word would allocate it first and fail later.
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import math
 import mmap
@@ -116,6 +117,14 @@ def check_header(file: IO[bytes], size: int) -> int:
     if file.tell() + declared > size:
         raise ValueError(f"it declares {declared:,} bytes of values and has {size - file.tell():,}")
     return math.prod(shape)
+
+
+def array_header(shape: tuple[int, ...], dtype: npt.DTypeLike, *, by_columns: bool = False) -> bytes:
+    """Return the header of a .npy file, for values that are written after it bit by bit."""
+    header = io.BytesIO()
+    described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": by_columns, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, described)
+    return header.getvalue()
 
 
 def digest(*parts: Array | str | bytes) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import secrets
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,19 +84,25 @@ def check_place(folder: Path, *, overwrite: bool) -> None:
 
 def write_parts(graph: Graph, folder: Path) -> None:
     """Write the arrays, then graph.json."""
-    arrays = parts(graph)
-    for key, array in arrays.items():
+    for key, array in parts(graph).items():
         write_array(folder / f"{key}.npy", array)
-    rule = graph.split if isinstance(graph.split, SplitRule) else None
+    write_contents(folder, name=graph.name, classes=graph.classes, split=graph.split)
+
+
+def write_contents(folder: Path, *, name: str, classes: Sequence[str], split: Split | SplitRule) -> dict[str, Any]:
+    """Write graph.json for the arrays that are in the folder, and return it."""
+    rule = split if isinstance(split, SplitRule) else None
+    paths = [folder / f"{key}.npy" for key in (*MAPPED, "labels", "names", *SETS)]
     contents = {
         "format": "gamlp graph",
         "version": VERSION,
-        "name": graph.name,
-        "classes": list(graph.classes),
+        "name": name,
+        "classes": list(classes),
         "split_rule": None if rule is None else {"train": rule.train, "valid": rule.valid},
-        "arrays": {key: describe(folder / f"{key}.npy", array) for key, array in arrays.items()},
+        "arrays": {path.stem: describe(path, read_array(path, memory_map=True)) for path in paths if path.exists()},
     }
     write_json(folder / CONTENTS, contents)
+    return contents
 
 
 def parts(graph: Graph) -> dict[str, Array]:

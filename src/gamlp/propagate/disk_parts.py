@@ -20,7 +20,7 @@ from typing import BinaryIO
 import numpy as np
 
 from gamlp.errors import GamlpError, StorageError
-from gamlp.files import Array, read_array, read_json, sync_folder, write_json
+from gamlp.files import Array, array_header, read_array, read_json, sync_folder, write_json
 from gamlp.sizes import in_words
 from gamlp.spans import Spans, close_all
 from gamlp.threads import spans
@@ -83,7 +83,7 @@ class Parts:
         step = max(1, JOIN_BYTES // max(1, int(np.prod(shape[1:])) * self.storage.itemsize))
         buffer = np.empty((min(step, self.rows), *shape[1:]), self.storage)
         with path.open("wb") as file:
-            write_header(file, shape, self.storage)
+            file.write(array_header(shape, self.storage))
             for first, last in spans(self.rows, step):
                 for at, of_hop in enumerate(sources):
                     for source, block in zip(of_hop, blocks, strict=True):
@@ -108,7 +108,7 @@ class BlockWriter:
         """Write the next rows of a hop."""
         if hop not in self._files:
             self._files[hop] = (self.folder / f"hop-{hop}.npy").open("wb")
-            write_header(self._files[hop], self.shape, self.storage)
+            self._files[hop].write(array_header(self.shape, self.storage))
         self._files[hop].write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
 
     def finish(self) -> None:
@@ -121,14 +121,6 @@ class BlockWriter:
         """Let the files go."""
         for file in self._files.values():
             file.close()
-
-
-def write_header(
-    file: BinaryIO, shape: tuple[int, ...], dtype: np.dtype[np.generic], *, by_columns: bool = False
-) -> None:
-    """Begin a .npy file."""
-    described = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": by_columns, "shape": shape}
-    np.lib.format.write_array_header_1_0(file, described)
 
 
 def check_space(folder: Path, needed: int) -> None:

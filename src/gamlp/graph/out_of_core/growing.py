@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +9,7 @@ from types import TracebackType
 import numpy as np
 import numpy.typing as npt
 
-from gamlp.files import Array
+from gamlp.files import Array, array_header
 
 HEADER = 128  # bytes; numpy pads every header of one dimension to this
 
@@ -40,13 +39,11 @@ class GrowingArray:
 
     def sync(self) -> None:
         """Make the file as it stands readable, and bring it to the disk."""
-        header = io.BytesIO()
-        described = {"descr": self.dtype.str, "fortran_order": False, "shape": (self.length,)}
-        np.lib.format.write_array_header_1_0(header, described)
-        if len(header.getvalue()) != HEADER:
+        header = array_header((self.length,), self.dtype)
+        if len(header) != HEADER:
             raise AssertionError("numpy writes headers of another size")
         self._file.seek(0)
-        self._file.write(header.getvalue())
+        self._file.write(header)
         self._file.seek(0, os.SEEK_END)
         self._file.flush()
         os.fsync(self._file.fileno())
