@@ -47,9 +47,10 @@ def test_code_that_is_named_is_there():
         assert re.search(rf"^(?:class|def) {name}\b", text, re.MULTILINE), f"{file} {name}"
 
 
-def test_the_site_has_every_page():
-    listed = set(re.findall(r"- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE))
-    pages = {page.relative_to(ROOT / "docs").as_posix() for page in PAGES if (ROOT / "docs") in page.parents}
-    assert listed == {page for page in pages if not re.match(r"decisions/\d", page)}
+def test_the_site_lists_pages_that_are_there():
+    listed = re.findall(r"- ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {"guide.md", "own-graph.md", "methods.md", "decisions/index.md"} <= set(listed)
+    for page in listed:
+        assert (ROOT / "docs" / page).exists(), page
     for decision in (ROOT / "docs" / "decisions").glob("0*.md"):
         assert f"({decision.name})" in (ROOT / "docs" / "decisions" / "index.md").read_text(encoding="utf-8")
