@@ -77,6 +77,16 @@ def test_saved_triples_come_back_mapped(ring, tmp_path):
         load_triples(tmp_path)
 
 
+def test_a_file_in_the_way_is_found_before_training(ring, tmp_path, monkeypatch):
+    save_triples(ring, tmp_path / "ring")
+    (tmp_path / "made").write_text("notes")
+    monkeypatch.setattr("gamlp.embed.train.run", None)  # no step is taken
+    code, out, err = run("embed", tmp_path / "ring", "-o", tmp_path / "made", *QUICK)
+    assert (code, out) == (3, "")
+    assert "cannot be made" in err
+    assert (tmp_path / "made").read_text() == "notes"
+
+
 def test_refusals_leave_nothing_behind(ring, tmp_path):
     save_triples(ring, tmp_path / "ring")
     np.save(tmp_path / "ring" / "heads.npy", ring.heads + 7)

@@ -19,7 +19,7 @@ import numpy as np
 from gamlp import pages
 from gamlp.embed.ranking import Scores, scores_from
 from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
-from gamlp.errors import FormatError, SettingsError
+from gamlp.errors import FormatError, SettingsError, StorageError
 from gamlp.files import Array, check_header, read_array, read_json, replacing, write_array, write_json
 
 FORMAT = 1
@@ -68,6 +68,16 @@ def load_embeddings(folder: Path, *, memory_map: bool = False) -> Embeddings:
         seed=facts["seed"],
         relation_names=tuple(facts["relation_names"]),
     )
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder before the work begins, not find out after it that this cannot be done."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"The folder {folder} cannot be made: {error.strerror or error}.\nChoose another place for the embeddings."
+        ) from error
 
 
 def finished(folder: Path, facts: dict[str, Any]) -> bool:

@@ -38,7 +38,7 @@ class EmbeddingSettings(BaseModel):
     """Weight of Σ|x|³ over the embeddings of each true triple."""
     batch_size: Count = 1000
     """Triples in one step, rounded down to whole chunks."""
-    steps: Count = 5000
+    steps: Count = 3000
     held_out: Annotated[int, Field(ge=0)] = 1000
     """Triples kept from training and ranked at the end; never more than a twentieth of all."""
 

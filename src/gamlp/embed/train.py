@@ -23,6 +23,7 @@ from gamlp.embed.result import (
     identity,
     load_checkpoint,
     load_embeddings,
+    make_folder,
     save_checkpoint,
     save_embeddings,
 )
@@ -49,8 +50,10 @@ def train_embeddings(
     triples.check()
     fingerprint = triples.fingerprint() if folder else ""
     facts = identity(settings, seed, fingerprint)
-    if folder and finished(folder, facts):
-        return load_embeddings(folder)
+    if folder:
+        make_folder(folder)
+        if finished(folder, facts):
+            return load_embeddings(folder)
     held_out = hold_out(triples, settings.held_out, seed=seed)
     tables = start_or_resume(triples, settings, seed, folder, facts)
     run(triples, settings, seed, tables, held_out.rows, folder, facts)
