@@ -22,6 +22,8 @@ import torch
 from gamlp.errors import SplitError
 from gamlp.explain.opened import OpenedRun
 from gamlp.files import Array
+from gamlp.graph.hetero import HeteroGraph
+from gamlp.graph.hetero_features import from_neighbours
 from gamlp.progress import progress
 from gamlp.propagate import Normalization, propagate
 from gamlp.propagate.scaling import Scaling
@@ -73,13 +75,17 @@ def hop_suitability(run: OpenedRun, *, sample: int = 20, runs: int = 50, seed: i
 
 
 def hops_of(run: OpenedRun, rows: Array) -> Array:
-    """Propagate as the run did (methods that do not propagate: by the default settings); (R, K+1, F) float32."""
+    """Propagate as the run did (methods that do not propagate: by the default settings); (R, K+1, F) float32.
+
+    A heterogeneous graph is taken without its relations.
+    """
     known = {key: value for key, value in run.record["settings"].items() if key in Settings.model_fields}
     settings = Settings(**known) if run.attention is not None else Settings()
-    scaling = Scaling.fit(settings.feature_scaling, run.graph.features)
+    features = from_neighbours(run.graph) if isinstance(run.graph, HeteroGraph) else run.graph.features
+    scaling = Scaling.fit(settings.feature_scaling, features)
     hops = propagate(
         run.graph.adjacency,
-        scaling(run.graph.features),
+        scaling(features),
         hops=settings.hops or Settings().hops,
         normalization=Normalization(settings.normalization, settings.self_loops),
         rows=rows,

@@ -24,6 +24,8 @@ from gamlp.explain.relations import relation_weights, single_relation_weights
 from gamlp.explain.table import page_table
 from gamlp.graph.graph import Graph
 
+BUILT_IN = ("debian", "debian-hetero")  # the nodes to be classified are packages, the classes sections
+
 
 def write_report(graph: Graph, run_folder: Path, *, out: Path | None = None, seed: int | None = None) -> Path:
     """Write the page of a finished run and return where it is; unless told otherwise report.html in its folder."""
@@ -44,8 +46,8 @@ def facts_of(run: OpenedRun) -> dict[str, Any]:
         "run": run,
         "record": record,
         "result": result,
-        "what": "packages" if record["dataset"] == "debian" else "nodes",
-        "kind": "section" if record["dataset"] == "debian" else "class",
+        "what": "packages" if record["dataset"] in BUILT_IN else "nodes",
+        "kind": "section" if record["dataset"] in BUILT_IN else "class",
         "curves": learning_curves(run),
         "stages": next(one["stages"] for one in result["runs"] if one["seed"] == run.seed),
         "attention": [heat_table(table) for table in attention_tables(run)],

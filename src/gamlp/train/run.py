@@ -124,6 +124,7 @@ def open_record(graph: Graph, order: Order, task: Task, folder: Path | None) -> 
         "dataset": graph.name,
         "graph": dict(order.source or {}),
         "fingerprint": graph.fingerprint,
+        **({"notes": list(graph.notes)} if isinstance(graph, HeteroGraph) and graph.notes else {}),
         "method": order.method,
         "recipe": order.recipe,
         "overrides": dict(order.overrides),
