@@ -22,9 +22,10 @@ lint: .venv/dev.stamp  ## check style and types
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: .venv/dev.stamp  ## measure propagation and a training step, as JSON
+bench: .venv/dev.stamp  ## measure propagation, a training step and embeddings, as JSON
 	$(BIN)/python benchmarks/propagate.py --json
 	$(BIN)/python benchmarks/train_step.py --json
+	$(BIN)/python benchmarks/embed.py --json --repeat 2
 
 docs: .venv/docs.stamp  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict --site-dir build/site
