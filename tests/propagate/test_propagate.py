@@ -17,21 +17,25 @@ from gamlp.graph.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate import Normalization, Propagator, propagate
 from gamlp.propagate.disk import propagate_to
+from gamlp.propagate.ray_engine import propagate_on_cluster
 
-ENGINES = ("memory", "torch", "disk")
-EXACT = ("memory", "disk")  # the same bits as the engine in memory
+ENGINES = ("memory", "torch", "disk", "ray")
+EXACT = ("memory", "disk", "ray")  # the same bits as the engine in memory
 RANDOM_WALK = Normalization(r=0.0)
 
 
 @pytest.fixture(params=ENGINES)
 def engine(request, tmp_path):
-    return engine_named(request.param, tmp_path)
+    return engine_named(request.param, tmp_path, request)
 
 
-def engine_named(name, folder):
-    """Return a function with the arguments of `propagate`; the engine on disk gets little memory, so many chunks."""
-    if name == "disk":
-        return lambda *what, **options: propagate_to(
+def engine_named(name, folder, request):
+    """Return a function with the arguments of `propagate`; engines on disk get little memory, so many chunks."""
+    if name in ("disk", "ray"):
+        if name == "ray":
+            request.getfixturevalue("ray_here")
+        write = {"disk": propagate_to, "ray": propagate_on_cluster}[name]
+        return lambda *what, **options: write(
             folder / f"{len(list(folder.iterdir()))}", *what, memory=3 * 2**20, **options
         )
     return {"memory": propagate, "torch": partial(propagate, device="torch-cpu")}[name]
@@ -162,12 +166,12 @@ def test_wanted_rows_in_their_order(engine):
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("storage", ["float32", "float16"])
-def test_engines_agree_to_the_last_bit(name, weighted, storage, tmp_path):
+def test_engines_agree_to_the_last_bit(name, weighted, storage, tmp_path, request):
     adjacency = random_graph(3000, 30_000, weighted=weighted)
     features = np.random.default_rng(10).normal(size=(3000, 150)).astype(np.float32)
     options = {"hops": 3, "normalization": Normalization(0.3), "storage": storage, "rows": np.arange(2999, 0, -7)}
     expected = propagate(adjacency, features, **options).values
-    found = engine_named(name, tmp_path)(adjacency, features, **options).values
+    found = engine_named(name, tmp_path, request)(adjacency, features, **options).values
     assert_array_equal(found.view(np.uint8), expected.view(np.uint8))
 
 

@@ -1,0 +1,91 @@
+"""A Ray cluster: reach one or start one here, and see how many blocks it can carry at once.
+
+A block needs `memory` bytes wherever it runs, so a machine takes as many as fit in its memory, and no more than it has
+processors; the processors that are left become threads of the blocks:
+
+    at once = min(Σ_machines min(⌊memory of the machine / memory⌋, processors), cache lines that the columns fill)
+    threads = ⌊processors of the smallest such machine / blocks on it⌋
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from gamlp.errors import ClusterError, MissingExtraError, SettingsError
+from gamlp.sizes import in_words
+from gamlp.threads import available
+
+ENVIRONMENT = {  # what Ray is told where the user tells it nothing
+    "RAY_USAGE_STATS_ENABLED": "0",  # no statistics to anybody
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+    "RAY_worker_niceness": "0",  # its workers are the work: at Ray's 15 they would stand back behind everything else
+}
+
+
+@contextmanager
+def cluster(address: str | None = None) -> Iterator[Any]:
+    """Yield ray, connected: as it is already, else to `address`, else to $RAY_ADDRESS, else to one started here."""
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtraError("ray", "The engine for clusters") from None
+    if ray.is_initialized():
+        yield ray
+        return
+    place = address or os.environ.get("RAY_ADDRESS") or "local"
+    here = {"num_cpus": available(), "include_dashboard": False} if place == "local" else {}
+    try:
+        ray.init(address=place, log_to_driver=False, logging_level="error", **here)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise ClusterError(
+            f"No Ray cluster was reached at {place!r}: {str(error).splitlines()[0] if str(error) else error!r}\n"
+            "Start one with `ray start --head`, give its --address, or leave --address out to use this machine alone."
+        ) from error
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What Ray says a machine has."""
+
+    processors: int
+    memory: int
+
+
+@dataclass(frozen=True)
+class Slots:
+    """How many blocks run at once, and with how many threads and bytes each."""
+
+    count: int
+    threads: int
+    memory: int
+
+
+def machines(ray: Any) -> list[Machine]:
+    """Return the machines that are alive."""
+    found = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+    return [Machine(int(one.get("CPU", 0)), int(one.get("memory", 0))) for one in found]
+
+
+def slots(there: Sequence[Machine], *, memory: int, lines: int) -> Slots:
+    """Share out the machines; `lines` is the number of cache lines that a row of features fills."""
+    fits = {at: min(one.memory // memory, one.processors) for at, one in enumerate(there)}
+    able = [at for at, fit in fits.items() if fit > 0]
+    if not able:
+        most = max((one.memory for one in there), default=0)
+        raise SettingsError(
+            f"A block may use {in_words(memory)}, and none of the {len(there)} machines of the cluster has so much for "
+            f"Ray: the largest has {in_words(most)}.\nGive less --memory, or start Ray with more: ray start --memory."
+        )
+    count = min(sum(fits[at] for at in able), lines)
+    on_each = -(-count // len(able))
+    return Slots(count, max(1, min(there[at].processors for at in able) // on_each), memory)

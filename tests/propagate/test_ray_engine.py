@@ -1,0 +1,194 @@
+"""The engine for clusters: lost workers, machines that see no files, and how a cluster is shared out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from gamlp.errors import ClusterError, SettingsError, StorageError
+from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.graph import Adjacency
+from gamlp.progress import report_to
+from gamlp.propagate import propagate, ray_engine, ray_work
+from gamlp.propagate.disk_budget import budget
+from gamlp.propagate.ray_cluster import Machine, Slots, slots
+from gamlp.propagate.ray_engine import Watch, propagate_on_cluster
+
+RNG = np.random.default_rng(0)
+GRAPH = adjacency_from_edges(*RNG.integers(0, 400, (2, 3000)), nodes=400)
+FEATURES = RNG.normal(size=(400, 48)).astype(np.float32)  # three cache lines: three blocks on three workers
+LITTLE = 3 * 2**20
+GIB = 2**30
+
+
+def test_a_cluster_is_shared_out_by_memory_then_by_processors():
+    small, large = Machine(4, 20 * GIB), Machine(16, 64 * GIB)
+    assert slots([large], memory=16 * GIB, lines=100) == Slots(4, 4, 16 * GIB)  # four fit; 16 processors among them
+    assert slots([large], memory=16 * GIB, lines=2) == Slots(2, 8, 16 * GIB)  # two blocks are all there is
+    assert slots([large], memory=GIB, lines=100) == Slots(16, 1, GIB)  # no more than processors
+    assert slots([small, large], memory=16 * GIB, lines=100) == Slots(5, 1, 16 * GIB)  # 1 + 4, up to 3 on the small
+    assert slots([small, Machine(2, GIB)], memory=16 * GIB, lines=8) == Slots(1, 4, 16 * GIB)  # the second cannot
+    with pytest.raises(SettingsError, match=r"none of the 2 machines .* largest has 64.0 GiB"):
+        slots([small, large], memory=65 * GIB, lines=8)
+
+
+def test_blocks_are_as_many_as_run_at_once_but_whole_lines():
+    adjacency = Adjacency(np.zeros(1001, np.int64), np.zeros(0, np.int32))
+    for storage, at_once, widths in (
+        ("float32", 3, [48, 48, 32]),  # 128 columns are 8 lines of 16: 3, 3, 2
+        ("float32", 100, [16] * 8),
+        ("float16", 100, [32] * 4),
+        ("float16", 2, [64, 64]),
+    ):
+        blocks = budget(adjacency, 128, storage=storage, memory=GIB, at_once=at_once).blocks
+        assert [block.stop - block.start for block in blocks] == widths
+
+
+def test_a_block_that_is_tried_again_does_not_count_twice():
+    watch = Watch()
+    for block, hop in ((0, 1), (0, 2), (1, 1), (0, 1)):
+        watch.reached("a", block, hop)
+    assert watch.total("a") == 3
+    assert watch.total("b") == 0
+    watch.forget("a")
+    assert watch.total("a") == 0
+
+
+class Collected:
+    """A reporter that adds up the steps."""
+
+    def __init__(self):
+        self.total, self.steps = 0, 0
+
+    def start(self, description, total):
+        self.total = total
+
+    def advance(self, task, steps, note):
+        self.steps += steps
+
+    def stop(self, task):
+        pass
+
+
+@pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="finds the worker through /proc")
+def test_a_killed_worker_changes_nothing(ray_here, tmp_path):
+    """Three workers carry a block each through 300 hops; one is killed once a block has come through 50."""
+    killer = Killer(tmp_path / "hops.partial", after_hop=50)
+    killer.start()
+    report_to(shown := Collected())
+    try:
+        found = propagate_on_cluster(tmp_path / "hops", GRAPH, FEATURES, hops=300, memory=LITTLE)
+    finally:
+        report_to(None)
+        killer.over = True
+        killer.join()
+    assert killer.killed
+    assert sorted(Counter(name.split("-")[1] for name in killer.attempts).values()) == [1, 1, 2]
+    assert_array_equal(found.values, propagate(GRAPH, FEATURES, hops=300).values)
+    assert shown.steps == shown.total == 3 * 300
+    assert [path.name for path in tmp_path.iterdir()] == ["hops"]
+
+
+class Killer(threading.Thread):
+    """Kills one worker when a block has come so far, and notes the attempts at all blocks."""
+
+    def __init__(self, folder, after_hop):
+        super().__init__()
+        self.folder, self.after_hop = folder, after_hop
+        self.killed, self.attempts, self.over = 0, set(), False
+
+    def run(self):
+        while not self.over:
+            there = [path.parent.name for path in self.folder.glob("block-*.tmp/hop-0.npy")]
+            self.attempts |= set(there)
+            far = any(self.folder.glob(f"block-*.tmp/hop-{self.after_hop}.npy"))
+            if not self.killed and far and (workers := busy_workers()):
+                self.killed = workers[0]
+                os.kill(self.killed, signal.SIGKILL)
+            time.sleep(0.01)
+
+
+def busy_workers():
+    """Return the processes that carry a block: Ray names them so."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if place.read_bytes().startswith(b"ray::carry_block"):
+                found.append(int(place.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+class Deadly:
+    """Features whose last columns kill the process that reads them, until the file `cure` is there."""
+
+    ndim, dtype = 2, np.dtype(np.float32)
+
+    def __init__(self, values, cure):
+        self.values, self.shape, self.cure = values, values.shape, cure
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, at):
+        if at[1].start == 32 and not self.cure.exists():
+            os.kill(os.getpid(), signal.SIGKILL)
+        return self.values[at]
+
+
+def test_a_block_that_is_lost_every_time_ends_the_run_and_finished_ones_are_kept(ray_here, tmp_path, monkeypatch):
+    ray_here.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setattr(ray_engine, "RETRIES", 1)
+    features = Deadly(FEATURES, tmp_path / "cure")
+    work = {"hops": 2, "memory": LITTLE, "key": "x"}
+    with pytest.raises(ClusterError, match="Block 3 was lost 2 times"):
+        propagate_on_cluster(tmp_path / "hops", GRAPH, features, **work)
+    assert not (tmp_path / "hops").exists()
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.glob("hops.partial/block-*/*.npy")}
+    assert len(kept) in {0, 3, 6}
+    features.cure.touch()
+    found = propagate_on_cluster(tmp_path / "hops", GRAPH, features, **work)
+    assert_array_equal(found.values, propagate(GRAPH, FEATURES, hops=2).values)
+
+
+def test_blocks_return_from_machines_that_do_not_see_the_folder(ray_here, tmp_path, monkeypatch):
+    packed_of = ray_work.Packed.of
+
+    def elsewhere(*what, **options):
+        return replace(packed_of(*what, **options), token=tmp_path / "not" / "here")
+
+    monkeypatch.setattr(ray_work.Packed, "of", elsewhere)
+    rows = np.array([399, 5, 17])
+    found = propagate_on_cluster(tmp_path / "hops", GRAPH, FEATURES, hops=2, rows=rows, memory=LITTLE)
+    assert_array_equal(found.values, propagate(GRAPH, FEATURES, hops=2, rows=rows).values)
+
+
+def test_files_are_named_not_sent(ray_here, tmp_path, monkeypatch):
+    arrays = {"indptr": GRAPH.indptr, "indices": GRAPH.indices, "features": np.asfortranarray(FEATURES)}
+    for name, array in arrays.items():
+        np.save(tmp_path / f"{name}.npy", array)
+    indptr, indices, features = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in arrays)
+    monkeypatch.setattr(ray_here, "put", None)  # nothing goes into the store
+    found = propagate_on_cluster(tmp_path / "hops", Adjacency(indptr, indices), features, hops=2, memory=LITTLE)
+    assert_array_equal(found.values, propagate(GRAPH, FEATURES, hops=2).values)
+    (tmp_path / "features.npy").rename(tmp_path / "moved.npy")
+    gone = ray_work.OnFile("/nowhere/features.npy", 1, 0, "<f4", (1,), by_columns=False)
+    with pytest.raises(StorageError, match=r"does not see /nowhere/features.npy.\nKeep the graph on storage"):
+        gone.open()
+
+
+def test_another_version_is_refused(ray_here, tmp_path, monkeypatch):
+    monkeypatch.setattr("gamlp.__version__", "99.0")  # here; the workers have their own
+    with pytest.raises(ClusterError, match=r"the one that asks has 99\.0"):
+        propagate_on_cluster(tmp_path / "hops", GRAPH, FEATURES, hops=1, memory=LITTLE)
