@@ -63,6 +63,8 @@ class Settings(BaseModel):
     """What types without features get: the mean of their neighbours' features, trained embeddings, or nothing."""
     embedding: dict[str, Any] = {}
     """Settings of the embeddings (gamlp.embed) that differ from the usual."""
+    embedding_file: str = ""
+    """Embeddings made elsewhere: a .npy with one row per node, or a folder that gamlp embed made; none are trained."""
 
     # 3 combine
     combiner: Combiner = "jk"

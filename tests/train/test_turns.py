@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from gamlp.errors import SettingsError
+from gamlp.errors import SettingsError, ShapeError
 from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_hetero, projected
 from gamlp.model import build_network
 from gamlp.settings import Settings
@@ -163,3 +163,16 @@ def test_embeddings_fill_types_and_stay_in_the_cache(graph, tmp_path):
     np.testing.assert_array_equal(features[240:], np.load(place / "entities.npy")[240:])
     np.testing.assert_array_equal(Workshop(graph, cache=tmp_path).features(settings), features)
     np.testing.assert_array_equal(features[:240], projected(graph.features[:240], 16, key="paper"))
+
+
+def test_embeddings_made_elsewhere_take_their_place(graph, tmp_path):
+    rows = np.random.default_rng(0).normal(size=(300, 12)).astype(np.float32)
+    np.save(tmp_path / "entities.npy", rows)
+    for place in (tmp_path, tmp_path / "entities.npy"):
+        settings = SMALL.model_copy(update={"featureless": "embeddings", "embedding_file": str(place)})
+        features = Workshop(graph).features(settings)
+        np.testing.assert_array_equal(features[240:], rows[240:])
+        np.testing.assert_array_equal(features[:240], graph.features[:240])  # papers have features of their own
+    np.save(tmp_path / "entities.npy", rows[:60])
+    with pytest.raises(ShapeError, match="240 of paper, 60 of author"):
+        Workshop(graph).features(settings)

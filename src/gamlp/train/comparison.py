@@ -43,7 +43,7 @@ USUAL_OF_TYPES = (
 RECORD = "comparison.json"
 PROPAGATION = {
     "feature_scaling", "components", "normalization", "self_loops", "storage", "rows",
-    "relations", "subsets", "subset_memory", "featureless", "embedding",
+    "relations", "subsets", "subset_memory", "featureless", "embedding", "embedding_file",
 }  # fmt: skip  # beside the hops
 
 

@@ -117,7 +117,9 @@ class Workshop:
 
 def filling(settings: Settings) -> str:
     """Name the way in which types without features get some."""
-    return f"{settings.featureless} {settings.embedding if settings.featureless == 'embeddings' else ''}"
+    if settings.featureless != "embeddings":
+        return settings.featureless
+    return f"embeddings {settings.embedding_file or settings.embedding}"
 
 
 def needed_relations(graph: Graph) -> HeteroGraph:
