@@ -8,7 +8,7 @@ One end of a triple and its relation make a query q; the score compares it with 
 So the scores of m queries against n entities are one (m, d)×(d, n) product for both: O(m·n·d), and nothing of the size
 (m, n, d) is ever made. A row of d numbers has d/2 real parts first, then d/2 imaginary parts.
 
-TransE here uses the Euclidean norm and does not bring entities to length 1 (the published runs do neither).
+TransE uses the Euclidean norm, and entities keep their length (PyG's model brings them to length 1 first).
 """
 
 from __future__ import annotations

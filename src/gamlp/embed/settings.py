@@ -1,6 +1,6 @@
 """Everything that can be set about embeddings, in one frozen object.
 
-The published settings for ogbn-mag: dimension 256, 200 negatives, temperature 1, margin 10, learning rate 0.1, batches
+The published settings for ogbn-mag: dimension 256, 200 self-adversarial negatives, margin 10, learning rate 0.1, batches
 of 1,000, 500,000 steps. The defaults here are shorter, for graphs of about 100,000 entities.
 """
 

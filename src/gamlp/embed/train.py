@@ -73,7 +73,7 @@ def train_embeddings(
 def start_or_resume(
     triples: Triples, settings: EmbeddingSettings, seed: int, folder: Path | None, facts: dict[str, Any]
 ) -> Tables:
-    """Read the checkpoint, or spread the rows evenly over ±(margin + 2) / d, as the published runs do."""
+    """Read the checkpoint, or spread the rows evenly over ±(margin + 2) / d."""
     kept = load_checkpoint(folder, facts) if folder else None
     if kept:
         arrays, step = kept
