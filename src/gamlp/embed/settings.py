@@ -1,7 +1,7 @@
 """Everything that can be set about embeddings, in one frozen object.
 
-The published settings for ogbn-mag: dimension 256, 200 self-adversarial negatives, margin 10, learning rate 0.1, batches
-of 1,000, 500,000 steps. The defaults here are shorter, for graphs of about 100,000 entities.
+The published settings for ogbn-mag: dimension 256, 200 self-adversarial negatives, margin 10, learning rate 0.1,
+batches of 1,000, 500,000 steps. The defaults here are shorter, for graphs of about 100,000 entities.
 """
 
 from __future__ import annotations
