@@ -35,6 +35,14 @@ def ahead(load: Callable[[int], Loaded], count: int) -> Iterator[Loaded]:
             yield loaded
 
 
+def pieces(array: Array, size: int = 2**21) -> Iterator[Array]:
+    """Yield a long array of one dimension a few MiB at a time; each piece is gone when the next one comes."""
+    source, buffer = Spans(array), np.empty(min(size, len(array)), array.dtype)
+    for first in range(0, len(array), size):
+        yield source.rows(first, min(first + size, len(array)), buffer)
+    source.close()
+
+
 class Spans:
     """An array, or anything with a shape that can be sliced, read by spans of rows and columns."""
 

@@ -36,6 +36,9 @@ Recipe = Annotated[
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting; repeatable.")]
 Device = Annotated[str, typer.Option("--device", help="cpu or cuda.")]
 Cache = Annotated[Path | None, typer.Option("--cache", help="Keep propagated features here, and find them again.")]
+Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="Do it on disk within so much memory, as 8GiB.")
+]
 What = Annotated[
     list[str] | None,
     typer.Argument(

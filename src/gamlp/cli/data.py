@@ -1,24 +1,22 @@
-"""gamlp datasets, import, propagate: what there is, and what comes before training."""
+"""gamlp datasets and import: what there is, and graphs of one's own."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gamlp.cli import common
-from gamlp.cli.common import AnySeed, Column, Device, Directed, Features, Json, Root, Set, What
+from gamlp.cli.common import AnySeed, Column, Directed, Features, Json, Memory, Root, What
+from gamlp.errors import SettingsError
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Example: gamlp datasets --root ~/data")(datasets)
     app.command(name="import", epilog="Example: gamlp import edges.csv nodes.csv --out my-graph")(import_)
-    app.command(
-        epilog="Example: gamlp propagate my-graph --set hops=5 --cache hops, then gamlp train my-graph --cache hops"
-    )(propagate)
 
 
 def datasets(*, root: Root = Path("data"), seed: AnySeed = 0, json: Json = False) -> None:
@@ -54,27 +52,23 @@ def import_(
     column: Column = None,
     features: Features = None,
     directed: Directed = False,
+    self_loops: Annotated[
+        bool, typer.Option("--self-loops", help="Keep edges from a node to itself; with --memory.")
+    ] = False,
+    memory: Memory = None,
     seed: AnySeed = 0,
     json: Json = False,
 ) -> None:
-    """Turn files, or a data set, into a graph directory that opens at once."""
-    from gamlp.graph.hetero import HeteroGraph
-    from gamlp.graph.store import save_graph
-
-    with common.shown_progress():
-        graph = common.read_source(common.graph_source(what, root, column, features, directed))
-        if isinstance(graph, HeteroGraph):
-            from gamlp.errors import SettingsError
-
-            raise SettingsError(
-                f"{graph.name} has {len(graph.types)} types of nodes and {len(graph.relations)} relations; a graph "
-                "directory holds plain graphs.\nTrain on it as it is: gamlp train reads it directly."
-            )
-        save_graph(graph, out, overwrite=overwrite)
-    facts = {
-        "out": str(out), "dataset": graph.name, "nodes": graph.nodes, "entries": graph.adjacency.entries,
-        "features": graph.features.shape[1], "classes": len(graph.classes), "labelled": int((graph.labels >= 0).sum()),
-    }  # fmt: skip
+    """Turn files, or a data set, into a graph directory that opens at once; with --memory, files of any size."""
+    source = common.graph_source(what, root, column, features, directed)
+    again = f"What is finished is kept: run it again to go on (in {out}.partial)." if memory else ""
+    with common.shown_progress(again) if memory else common.shown_progress():
+        if memory is not None:
+            facts = import_large(source, out, memory=memory, self_loops=self_loops, overwrite=overwrite)
+        elif self_loops:
+            raise SettingsError("--self-loops was given without --memory.\nGive both: without, self-loops are dropped.")
+        else:
+            facts = import_small(source, out, overwrite=overwrite)
     if json:
         common.print_json(facts)
     else:
@@ -84,48 +78,44 @@ def import_(
         )
 
 
-def propagate(
-    what: What = None,
-    *,
-    cache: Annotated[Path, typer.Option("--cache", help="Where the propagated features go.")],
-    method: Annotated[str | None, typer.Option(help="Propagate as this method would.")] = None,
-    recipe: common.Recipe = None,
-    set_: Set = None,
-    root: Root = Path("data"),
-    column: Column = None,
-    features: Features = None,
-    directed: Directed = False,
-    device: Device = "cpu",
-    seed: common.Seed = 0,
-    json: Json = False,
-) -> None:
-    """Propagate the features of a graph and keep them for gamlp train --cache."""
-    import time
+def import_large(
+    source: dict[str, Any], out: Path, *, memory: str, self_loops: bool, overwrite: bool
+) -> dict[str, Any]:
+    """Import files, or an OGB data set, within some memory."""
+    from gamlp.graph.datasets import find_dataset, import_dataset
+    from gamlp.graph.out_of_core.directory import import_tables
+    from gamlp.sizes import parse_size
 
-    from gamlp.cli.train import default_recipe, method_of
-    from gamlp.train.prepare import Workshop
-    from gamlp.train.run import Order
-
-    source = common.graph_source(what, root, column, features, directed)
-    recipe = recipe or default_recipe(source["what"])
-    order = Order(method or method_of(recipe), recipe, common.overrides(set_), [seed], device)
-    with common.shown_progress():
-        graph = common.read_source(source)
-        settings = order.task(graph).settings
-        if settings is None:
-            from gamlp.errors import SettingsError
-
-            raise SettingsError(f"{order.method} does not propagate beforehand.\nName a method on hops, as gamlp-jk.")
-        started = time.perf_counter()
-        hops = Workshop(graph, cache=cache, device=device).hops(settings, graph.split_for(seed))
-    facts = {
-        "dataset": graph.name, "cache": str(cache), "key": hops.key, "rows": hops.values.shape[0], "hops": hops.count,
-        "features": hops.values.shape[-1], "bytes": hops.values.nbytes, "seconds": time.perf_counter() - started,
-    }  # fmt: skip
-    if json:
-        common.print_json(facts)
-    else:
-        typer.echo(
-            f"{facts['rows']:,} rows, {facts['hops']} hops, {facts['features']:,} features, "
-            f"{hops.values.nbytes / 2**20:,.0f} MiB, in {facts['seconds']:.1f} s, below {cache}."
+    first = Path(source["what"][0])
+    options: dict[str, Any] = {"memory": parse_size(memory), "overwrite": overwrite}
+    dataset = find_dataset(str(source["what"][0]))
+    if not first.is_file() and dataset is not None and dataset.split_folder:
+        return import_dataset(dataset, Path(source["root"]), out, **options)
+    if not first.is_file():
+        raise SettingsError(
+            f"--memory was given for '{first}', which is neither a file of edges nor one of OGB's data sets.\n"
+            "Leave it out: this graph is read as a whole."
         )
+    named = dict(source["options"])
+    if "features" in named:
+        named["features"] = Path(named["features"])
+    table = Path(source["what"][1]) if source["what"][1:] else None
+    return import_tables(out, first, table, self_loops=self_loops, **named, **options)
+
+
+def import_small(source: dict[str, Any], out: Path, *, overwrite: bool) -> dict[str, Any]:
+    """Read a graph as a whole and save it."""
+    from gamlp.graph.hetero import HeteroGraph
+    from gamlp.graph.store import save_graph
+
+    graph = common.read_source(source)
+    if isinstance(graph, HeteroGraph):
+        raise SettingsError(
+            f"{graph.name} has {len(graph.types)} types of nodes and {len(graph.relations)} relations; a graph "
+            "directory holds plain graphs.\nTrain on it as it is: gamlp train reads it directly."
+        )
+    save_graph(graph, out, overwrite=overwrite)
+    return {
+        "out": str(out), "dataset": graph.name, "nodes": graph.nodes, "entries": graph.adjacency.entries,
+        "features": graph.features.shape[1], "classes": len(graph.classes), "labelled": int((graph.labels >= 0).sum()),
+    }  # fmt: skip

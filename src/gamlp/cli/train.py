@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gamlp.cli import common, complete
-from gamlp.cli.common import Cache, Column, Device, Directed, Features, Json, Root, Seed, Set, What
+from gamlp.cli.common import Cache, Column, Device, Directed, Features, Json, Memory, Root, Seed, Set, What
+
+if TYPE_CHECKING:
+    from gamlp.graph.graph import Graph
+    from gamlp.train.prepare import Workshop
+    from gamlp.train.run import Order
 
 
 def register(app: typer.Typer) -> None:
@@ -42,6 +47,7 @@ def train(
     directed: Directed = False,
     device: Device = "cpu",
     cache: Cache = None,
+    memory: Memory = None,
     json: Json = False,
 ) -> None:
     """Train a method on a graph and keep everything in a run directory."""
@@ -72,7 +78,7 @@ def train(
         if resume is None:
             folder = out or new_folder(f"{graph.name}-{order.method}")
     with common.shown_progress(f"What is finished is kept; go on with: gamlp train --resume {folder}"):
-        result = train_run(graph, order, folder=folder, cache=cache)
+        result = train_run(graph, order, folder=folder, workshop=workshop(graph, order, folder, cache, memory))
         if not (folder / "report.html").exists():
             write_report(graph, folder)
         result["report"] = str(folder / "report.html")
@@ -80,6 +86,15 @@ def train(
         common.print_json(result)
     else:
         show(result)
+
+
+def workshop(graph: Graph, order: Order, folder: Path, cache: Path | None, memory: str | None) -> Workshop:
+    """Return what makes the hops: with --memory on disk, in the run's own folder where no cache is named."""
+    from gamlp.sizes import parse_size
+    from gamlp.train.prepare import Workshop
+
+    limit = None if memory is None else parse_size(memory)
+    return Workshop(graph, cache=cache or (folder / "hops" if limit else None), device=order.device, memory=limit)
 
 
 def refuse_beside_resume(**given: Any) -> None:

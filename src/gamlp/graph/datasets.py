@@ -35,6 +35,7 @@ class Dataset:
     folders: tuple[str, ...] = ()
     files: tuple[tuple[str, ...], ...] = ()
     read: Callable[[Path], Graph] | None = None  # from its folder; None = built in
+    split_folder: str = ""  # of OGB's data sets, which can be imported within some memory
 
     def find(self, root: Path) -> Path | None:
         """Return the folder that holds all files of one of the lists, or None."""
@@ -79,6 +80,19 @@ def load_dataset(name: str, root: Path | None = None) -> Graph:
         raise MissingFileError(f"There is no data set '{name}'.\n{did_you_mean(name, DATASETS)}")
     if dataset.read is None:
         return read_built_in(dataset.name)
+    return dataset.read(found_folder(dataset, root))
+
+
+def import_dataset(dataset: Dataset, root: Path, out: Path, *, memory: int, overwrite: bool = False) -> dict[str, Any]:
+    """Turn an OGB data set into a graph directory within so many bytes of memory."""
+    from gamlp.graph.out_of_core.directory import import_ogb
+
+    folder = found_folder(dataset, root)
+    return import_ogb(out, folder, dataset.name, split=dataset.split_folder, memory=memory, overwrite=overwrite)
+
+
+def found_folder(dataset: Dataset, root: Path) -> Path:
+    """Return where a data set's files are, or say which are missing."""
     folder = dataset.find(root)
     if folder is None:
         missing = dataset.missing(root)
@@ -86,7 +100,7 @@ def load_dataset(name: str, root: Path | None = None) -> Graph:
             f"{dataset.name} is not complete below {root}: {len(missing)} of its files are missing.\n"
             f"Put these files there (or name another folder with --root): {', '.join(missing)}"
         )
-    return dataset.read(folder)
+    return folder
 
 
 def find_dataset(name: str) -> Dataset | None:
@@ -183,6 +197,7 @@ def _ogb(name: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int
     return Dataset(
         *(name, *sizes, split, (name.replace("-", "_"), name), files),
         read=lambda folder: ogb.read_ogb(folder, name, split=made),
+        split_folder=made,
     )
 
 

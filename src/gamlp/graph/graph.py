@@ -14,6 +14,7 @@ import numpy as np
 from gamlp.errors import IdError, InputError, LabelError, NotFiniteError, ShapeError
 from gamlp.files import Array, digest
 from gamlp.graph.splits import Split, SplitRule
+from gamlp.spans import Spans, pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +49,14 @@ class Adjacency:
         if self.indptr.ndim != 1 or len(self.indptr) < 2:
             raise InputError("The graph has no nodes.\nAt least one node with features is needed.")
         starts = self.indptr
-        if starts[0] != 0 or starts[-1] != self.entries or bool((np.diff(starts) < 0).any()):
+        if starts[0] != 0 or starts[-1] != self.entries or not _rises(starts):
             raise ShapeError(
                 f"The row offsets of the adjacency do not rise from 0 to its {self.entries:,} entries.\n"
                 "Expected CSR form: one offset per node and one more, never falling."
             )
         if self.entries:
-            low, high = int(self.indices.min()), int(self.indices.max())
+            reaches = [(int(part.min()), int(part.max())) for part in pieces(self.indices)]
+            low, high = min(reach[0] for reach in reaches), max(reach[1] for reach in reaches)
             if low < 0 or high >= self.nodes:
                 raise IdError(
                     f"An edge names node {low if low < 0 else high:,}, the graph has {self.nodes:,} nodes.\n"
@@ -65,8 +67,17 @@ class Adjacency:
                 raise ShapeError(
                     f"There are {len(self.weights):,} edge weights for {self.entries:,} edges.\nGive one per edge."
                 )
-            if not np.isfinite(self.weights).all() or bool((self.weights < 0).any()):
+            if not all(np.isfinite(part).all() and bool((part >= 0).all()) for part in pieces(self.weights)):
                 raise NotFiniteError("Edge weights are negative, NaN or infinite.\nWeights must be finite and ≥ 0.")
+
+
+def _rises(offsets: Array) -> bool:
+    last = 0
+    for part in pieces(offsets):
+        if part[0] < last or bool((np.diff(part) < 0).any()):
+            return False
+        last = int(part[-1])
+    return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +133,10 @@ def check_features(features: Array, nodes: int) -> None:
         )
     if features.shape[1] == 0:
         raise ShapeError("Features have no columns.\nEvery node needs at least one feature.")
-    rows_a_step = max(1, 2**24 // features.shape[1])  # 64 MiB of float32 at a time, memory-mapped ones too
+    rows_a_step = max(1, 2**22 // features.shape[1])  # 16 MiB of float32 at a time, read where they are mapped
+    source = Spans(features)
     for start in range(0, nodes, rows_a_step):
-        finite = np.isfinite(features[start : start + rows_a_step])
+        finite = np.isfinite(source.block(start, min(start + rows_a_step, nodes), slice(0, features.shape[1])))
         if not finite.all():
             row, column = (int(at[0]) for at in np.nonzero(~finite))
             raise NotFiniteError(

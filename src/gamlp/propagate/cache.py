@@ -10,8 +10,6 @@ again.
 
 from __future__ import annotations
 
-import os
-import secrets
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import InputError, SettingsError, StorageError
-from gamlp.files import Array, digest, sync_folder, write_array
+from gamlp.files import Array, digest
 from gamlp.graph.graph import Adjacency
 from gamlp.progress import log
 from gamlp.propagate.hops import Hops
-from gamlp.propagate.hops_folder import load_hops, write_contents
+from gamlp.propagate.hops_folder import is_hops_folder, load_hops, refuse_other_content, store_hops
 from gamlp.propagate.normalize import Normalization
 
 FORMAT = 1
@@ -63,6 +61,34 @@ def cached_propagate(
         shutil.rmtree(cache / key, ignore_errors=True)  # damaged
     options |= {"hops": hops, "normalization": normalization, "memory": memory, "key": key}
     return propagate_to(cache / key, adjacency, features, **options)
+
+
+def propagate_into(
+    folder: Path,
+    adjacency: Adjacency,
+    features: Array,
+    *,
+    memory: int | None = None,
+    overwrite: bool = False,
+    device: str = "cpu",
+    **options: Any,
+) -> Hops:
+    """Return what `propagate` returns from a folder of their own; with `memory` the engine on disk writes them there.
+
+    Hops of another graph or of other options that are there are replaced only with `overwrite`.
+    """
+    if memory is not None:
+        from gamlp.propagate.disk import propagate_to
+
+        return propagate_to(folder, adjacency, features, memory=memory, overwrite=overwrite, **options)
+    from gamlp.propagate.engine import propagate
+
+    key = hops_key(adjacency, features, device=device, **options)
+    if is_hops_folder(folder) and not overwrite:
+        return load_hops(folder, key)
+    refuse_other_content(folder)
+    store_hops(folder, key, propagate(adjacency, features, device=device, **options))
+    return load_hops(folder, key)
 
 
 def hops_key(
@@ -117,24 +143,8 @@ class HopsCache:
 
     def store(self, key: str, hops: Hops) -> None:
         """Write `hops` under `key`, whole or not at all, in place of damaged ones."""
-        place = self.folder / key
-        temporary = self.folder / f".{key}.{secrets.token_hex(4)}.tmp"
-        arrays = {"values": hops.values, "rows": hops.rows, "stationary": hops.stationary}
         try:
-            temporary.mkdir(parents=True)
-            for name, array in arrays.items():
-                if array is not None:
-                    write_array(temporary / f"{name}.npy", array)
-            write_contents(temporary, key)
-            if place.exists():
-                shutil.rmtree(place)
-            os.rename(temporary, place)  # noqa: PTH104 — the system call is meant
-            sync_folder(self.folder)
-        except OSError as error:
-            if self.load(key) is not None:  # another process was quicker
-                return
-            raise StorageError(
-                f"{place} could not be written: {error.strerror or error}.\nFree some space or choose another folder."
-            ) from error
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
+            store_hops(self.folder / key, key, hops)
+        except StorageError:
+            if self.load(key) is None:  # unless another process was quicker
+                raise

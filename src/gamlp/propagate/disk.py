@@ -33,7 +33,7 @@ from gamlp.propagate.disk_budget import Budget, budget
 from gamlp.propagate.disk_parts import Parts, check_space
 from gamlp.propagate.disk_route import route
 from gamlp.propagate.hops import Hops
-from gamlp.propagate.hops_folder import is_hops_folder, load_hops, write_contents
+from gamlp.propagate.hops_folder import is_hops_folder, load_hops, refuse_other_content, write_contents
 from gamlp.propagate.normalize import Normalization
 from gamlp.propagate.stationary import stationary_features
 from gamlp.sizes import in_words
@@ -187,12 +187,6 @@ class Carry(Protocol):
 
     def __call__(self, job: Job, parts: Parts, blocks: list[slice], missing: list[int], *, chunk_bytes: int) -> None:
         """Return when all of them are finished."""
-
-
-def refuse_other_content(folder: Path) -> None:
-    """Refuse to replace what is not a folder of hops."""
-    if folder.exists() and not is_hops_folder(folder) and not (folder.is_dir() and not any(folder.iterdir())):
-        raise StorageError(f"{folder} exists and holds no hops.\nIt was left alone; choose another folder.")
 
 
 def carry_here(

@@ -8,11 +8,14 @@ have another key.
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 from pathlib import Path
 from typing import Any
 
 from gamlp.errors import FormatError, InputError, MissingFileError, StorageError
-from gamlp.files import Array, digest, read_array, read_json, write_json
+from gamlp.files import Array, digest, read_array, read_json, sync_folder, write_array, write_json
 from gamlp.propagate.hops import Hops
 
 FORMAT = 1
@@ -52,6 +55,34 @@ def load_hops(folder: Path, key: str | None = None) -> Hops:
         arrays[name] = read_array(folder / name, memory_map=True)
     rows, limit = arrays.get("rows.npy"), arrays.get("stationary.npy")
     return Hops(arrays["values.npy"], rows=rows, stationary=limit, key=str(content.get("key")))
+
+
+def refuse_other_content(folder: Path) -> None:
+    """Refuse to replace what is not a folder of hops."""
+    if folder.exists() and not is_hops_folder(folder) and not (folder.is_dir() and not any(folder.iterdir())):
+        raise StorageError(f"{folder} exists and holds no hops.\nIt was left alone; choose another folder.")
+
+
+def store_hops(place: Path, key: str, hops: Hops) -> None:
+    """Write hops to a folder, whole or not at all; what was there goes once they are."""
+    temporary = place.absolute().with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
+    arrays = {"values": hops.values, "rows": hops.rows, "stationary": hops.stationary}
+    try:
+        temporary.mkdir(parents=True)
+        for name, array in arrays.items():
+            if array is not None:
+                write_array(temporary / f"{name}.npy", array)
+        write_contents(temporary, key)
+        if place.exists():
+            shutil.rmtree(place)
+        os.rename(temporary, place)  # noqa: PTH104 — the system call is meant
+        sync_folder(place.absolute().parent)
+    except OSError as error:
+        raise StorageError(
+            f"{place} could not be written: {error.strerror or error}.\nFree some space or choose another folder."
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _seal(path: Path) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
 from gamlp.propagate import Normalization
-from gamlp.propagate.cache import cached_propagate
+from gamlp.propagate.cache import cached_propagate, propagate_into
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.scaling import Scaling
 from gamlp.propagate.subset_hops import first_hops, subset_hops
@@ -25,8 +26,11 @@ from gamlp.train.filled import filled_features
 class Workshop:
     """Makes hops, and keeps the last ones: the next seed or method often needs the same, or fewer hops of them."""
 
-    def __init__(self, graph: Graph, *, cache: Path | None = None, device: str = "cpu") -> None:
-        self.graph = graph
+    def __init__(
+        self, graph: Graph, *, cache: Path | None = None, device: str = "cpu", memory: int | None = None
+    ) -> None:
+        """With `memory`, hops are computed on disk, in the cache, within so many bytes."""
+        self.graph, self.memory = graph, memory
         self.cache = cache
         self.device = device
         self._key: tuple[object, ...] | None = None
@@ -84,6 +88,34 @@ class Workshop:
         limit = kept.stationary if stationary else None
         return Hops(first_hops(kept, settings.hops + 1), kept.rows, limit, kept.key)
 
+    def hops_at(
+        self, settings: Settings, split: Split, *, rows: Array | None, out: Path | None, overwrite: bool = False
+    ) -> Hops:
+        """Return the hops of these rows, or of those the settings ask for, in the folder `out` or in the cache."""
+        options: dict[str, Any] = {
+            "hops": settings.hops,
+            "normalization": Normalization(settings.normalization, settings.self_loops),
+            "rows": wanted_rows(self.graph, split, settings) if rows is None else rows,
+            "stationary": settings.combiner == "smoothing",
+            "storage": settings.storage,
+        }
+        if settings.relations == "subsets":
+            raise SettingsError("Hops of relation subsets are kept in a cache alone.\nUse --cache, and no --rows FILE.")
+        features = self.scaling(settings)(self.features(settings))
+        if out is None:
+            return cached_propagate(
+                self.cache, self.graph.adjacency, features, memory=self.memory, device=self.device, **options
+            )
+        return propagate_into(
+            out,
+            self.graph.adjacency,
+            features,
+            memory=self.memory,
+            device=self.device,
+            overwrite=overwrite,
+            **options,
+        )
+
     def _compute(self, settings: Settings, rows: Array | None, *, stationary: bool) -> Hops:
         features = self.scaling(settings)(self.features(settings))
         normalization = Normalization(settings.normalization, settings.self_loops)
@@ -106,6 +138,7 @@ class Workshop:
             self.cache,
             self.graph.adjacency,
             features,
+            memory=self.memory,
             hops=settings.hops,
             normalization=normalization,
             rows=rows,

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import GamlpError, StorageError
-from gamlp.files import digest, read_json, write_array, write_json
+from gamlp.files import digest, read_array, read_json, write_array, write_json
 from gamlp.graph import ogb
 from gamlp.graph.assemble import as_split
 from gamlp.graph.columns import kind_of
@@ -157,4 +157,5 @@ def finish(folder: Path, out: Path, *, name: str, classes: tuple[str, ...], spli
     return {
         "out": str(out), "dataset": name, "nodes": shapes["features"][0], "entries": shapes["indices"][0],
         "features": shapes["features"][1], "classes": len(classes),
+        "labelled": int((read_array(Path(out) / "labels.npy") >= 0).sum()),
     }  # fmt: skip

@@ -1,0 +1,67 @@
+"""Write a generated graph straight to a graph directory, within a given amount of memory; go on where it was left."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gamlp.files import digest, write_array
+from gamlp.graph.out_of_core.directory import MEMORY, Options, build, finish, once, working_folder
+from gamlp.graph.out_of_core.growing import GrowingArray
+from gamlp.graph.out_of_core.matrix import ColumnMatrix
+from gamlp.graph.splits import Split
+from gamlp.progress import progress
+from gamlp.spans import ahead
+from gamlp.synth.draw import BATCH, Drawing, DrawnEdges
+from gamlp.synth.shapes import SynthShape
+
+
+def write_synth(
+    out: Path, shape: SynthShape, *, seed: int = 0, memory: int = MEMORY, overwrite: bool = False
+) -> dict[str, Any]:
+    """Draw a graph of this shape; return what it has of everything."""
+    drawing, options = Drawing(shape, seed), Options(memory)
+    with working_folder(out, digest(repr(drawing), repr(options)), overwrite=overwrite) as folder:
+        split = _split(drawing)
+        for name, part in (("train", split.train), ("valid", split.valid), ("test", split.test)):
+            write_array(folder / f"{name}.npy", part)
+        once(folder / "labels.npy", partial(_labels, drawing, split))
+        once(folder / "features.npy", partial(_features, drawing))
+        build(folder, DrawnEdges(drawing), shape.nodes, options)
+        classes = tuple(str(number) for number in range(shape.classes))
+        return finish(folder, out, name=f"synth-{shape.name}", classes=classes, split=split)
+
+
+def _batches(drawing: Drawing) -> int:
+    return -(-drawing.shape.nodes // BATCH)
+
+
+def _split(drawing: Drawing) -> Split:
+    parts: list[list[np.ndarray[Any, Any]]] = [[], [], []]
+    for batch in range(_batches(drawing)):
+        sets = drawing.sets(batch)
+        for number, part in enumerate(parts):
+            part.append(batch * BATCH + np.flatnonzero(sets == number))
+    return Split(*(np.concatenate(part).astype(np.int64) for part in parts))
+
+
+def _labels(drawing: Drawing, split: Split, path: Path) -> None:
+    """Write the classes of the nodes of the split, −1 for the others."""
+    with GrowingArray(path.with_name("labels.tmp"), np.int64) as labels:
+        for batch in range(_batches(drawing)):
+            sets = drawing.sets(batch)
+            nodes = np.arange(batch * BATCH, batch * BATCH + len(sets))
+            labels.append(np.where(sets >= 0, drawing.labels(nodes), -1))
+        labels.sync()
+    path.with_name("labels.tmp").replace(path)
+
+
+def _features(drawing: Drawing, path: Path) -> None:
+    shape = drawing.shape
+    with ColumnMatrix(path, (shape.nodes, shape.features)) as goal, progress("features", total=shape.nodes) as advance:
+        for rows in ahead(drawing.features, _batches(drawing)):
+            goal.append(rows)
+            advance(len(rows))
