@@ -131,7 +131,8 @@ def column_values(column: Any, name: str, table: TableFile) -> Array:
         at, value = first_word(column.to_pylist())
         raise FormatError(
             f"{table.path}: column '{name}' is no feature: {table.line(at)} holds {value!r}.\n"
-            "Features are numbers: drop this column or encode it as numbers (one column per value, for one)."
+            "Features are numbers: drop this column or encode it as numbers (one column per value, for one). "
+            f"Where it is the label, say so: --column label={name}."
         ) from None
     check_finite(np.asarray(numbers), name, table)
     return np.asarray(numbers).reshape(-1, 1)
