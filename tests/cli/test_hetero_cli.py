@@ -179,6 +179,7 @@ def test_the_default_recipe_knows_several_types(gamlp, root, tmp_path):
         (["--method", "nars+cs"], "has types without classes"),
         (["--set", "embedding={dimensoin=8}"], "Did you mean 'dimension'"),
         (["--set", "subsets=0"], "subsets"),
+        (["--set", "embedding_file=nowhere.npy"], "nowhere.npy is not there"),
     ],
 )
 def test_what_cannot_be_trained_is_refused_before_anything_is_written(gamlp, root, tmp_path, words, said):
@@ -186,6 +187,12 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(gamlp, roo
     assert done.code == 2
     assert said in done.err.replace("\n", " ")
     assert not (tmp_path / "run").exists()
+
+
+def test_the_network_has_the_published_number_of_parameters(gamlp):
+    found = {recipe["name"]: recipe for recipe in json.loads(gamlp("recipes", "--json").out)["recipes"]}
+    assert found["ogbn-mag"]["parameters"] == 6_734_882
+    assert found["ogbn-mag"]["published"]["nars-gamlp-jk+rlu"] == [55.90, 0.27]
 
 
 def test_a_plain_graph_has_no_relation_subsets(gamlp, files, tmp_path):

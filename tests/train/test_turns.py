@@ -9,6 +9,7 @@ from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_heter
 from gamlp.model import build_network
 from gamlp.settings import Settings
 from gamlp.train import stage as stage_module
+from gamlp.train.filled import check_filling
 from gamlp.train.one_seed import hide
 from gamlp.train.prepare import Workshop
 from gamlp.train.stages import train_stages
@@ -176,3 +177,19 @@ def test_embeddings_made_elsewhere_take_their_place(graph, tmp_path):
     np.save(tmp_path / "entities.npy", rows[:60])
     with pytest.raises(ShapeError, match="240 of paper, 60 of author"):
         Workshop(graph).features(settings)
+
+
+def test_a_graph_without_any_features_learns_from_embeddings(graph):
+    parts = {kind.name: TypeParts(kind.nodes) for kind in graph.types}
+    parts["paper"] = TypeParts(240, None, graph.labels[:240], graph.classes, graph.split)
+    spans = {kind.name: kind.start for kind in graph.types}
+    relations = {
+        one.name: RelationParts(one.source, one.target, one.heads - spans[one.source], one.tails - spans[one.target])
+        for one in graph.relations
+    }
+    bare = assemble_hetero(parts, relations, target="paper")
+    with pytest.raises(ShapeError, match="featureless=embeddings"):
+        check_filling(bare, SMALL)
+    steps = {"dimension": 8, "steps": 20, "batch_size": 100, "chunk": 50}
+    trained = train(bare, featureless="embeddings", embedding=steps, epochs=(2,))
+    assert np.isfinite(trained.logits).all()

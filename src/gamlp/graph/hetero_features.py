@@ -22,9 +22,7 @@ def from_neighbours(graph: HeteroGraph) -> Array:
 
     Each round fills the types that have known neighbours; a node without any keeps zeros.
     """
-    if not graph.features.shape[1]:
-        raise ShapeError("No type of nodes has features.\nUse featureless=embeddings, or give some type features.")
-    features = np.array(graph.features, dtype=np.float32)
+    features = np.array(check_some(graph).features, dtype=np.float32)
     known = np.zeros(graph.nodes, dtype=bool)
     for kind in graph.types:
         known[kind.start : kind.stop] = kind.described
@@ -39,6 +37,13 @@ def from_neighbours(graph: HeteroGraph) -> Array:
             known[kind.start : kind.stop] = has
         waiting = [kind for kind in waiting if kind not in filled]
     return features
+
+
+def check_some(graph: HeteroGraph) -> HeteroGraph:
+    """Refuse a graph in which no type has features; return it."""
+    if not graph.features.shape[1]:
+        raise ShapeError("No type of nodes has features.\nUse featureless=embeddings, or give some type features.")
+    return graph
 
 
 def mean_of_known(adjacency: Adjacency, features: Array, known: Array, kind: NodeType) -> tuple[Array, Array]:

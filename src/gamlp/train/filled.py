@@ -17,7 +17,7 @@ from gamlp.files import Array, digest, read_array
 from gamlp.graph.graph import Graph, check_features
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.hetero_assemble import projected
-from gamlp.graph.hetero_features import from_neighbours
+from gamlp.graph.hetero_features import check_some, from_neighbours
 from gamlp.progress import log
 from gamlp.settings import Settings
 
@@ -31,10 +31,22 @@ def filled_features(graph: Graph, settings: Settings, *, cache: Path | None = No
     if settings.featureless == "neighbours":
         return from_neighbours(graph)
     if settings.featureless == "zeros":
-        return graph.features
+        return check_some(graph).features
     if settings.embedding_file:
         return with_rows(graph, given_embeddings(graph, Path(settings.embedding_file)))
     return with_rows(graph, trained_embeddings(graph, embedding_settings(graph, settings), cache=cache))
+
+
+def check_filling(graph: HeteroGraph, settings: Settings) -> None:
+    """Refuse what could not be filled, before anything is trained."""
+    if all(kind.described for kind in graph.types):
+        return
+    if settings.featureless != "embeddings":
+        check_some(graph)
+    elif settings.embedding_file:
+        given_embeddings(graph, Path(settings.embedding_file))
+    else:
+        embedding_settings(graph, settings)
 
 
 def embedding_settings(graph: HeteroGraph, settings: Settings) -> EmbeddingSettings:

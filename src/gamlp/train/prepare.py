@@ -49,7 +49,10 @@ class Workshop:
 
     def with_features(self, graph: Graph) -> Graph:
         """Return a graph of ours with features for all nodes, as methods read it that do not propagate beforehand."""
-        return replace(graph, features=self.features(Settings())) if isinstance(graph, HeteroGraph) else graph
+        if not isinstance(graph, HeteroGraph):
+            return graph
+        way = Settings(featureless="neighbours" if graph.features.shape[1] else "embeddings")
+        return replace(graph, features=self.features(way))
 
     def scaling(self, settings: Settings) -> Scaling:
         """Return what is done to the features first, measured once for each kind."""

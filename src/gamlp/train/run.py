@@ -25,7 +25,7 @@ from gamlp.progress import progress
 from gamlp.propagate.subsets import subsets_of
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import Recipe, load_recipe
-from gamlp.train.filled import embedding_settings
+from gamlp.train.filled import check_filling
 from gamlp.train.memory import peak_bytes
 from gamlp.train.metrics import mean_and_std
 from gamlp.train.one_seed import Task, train_seed
@@ -80,12 +80,12 @@ def check_task(task: Task, graph: Graph) -> None:
         )
     if corrects and settings and settings.rows != "all":
         raise SettingsError("Correct and smooth needs all nodes.\nUse --set rows=all, or leave out +cs.")
-    if task.method.base in RELATIONAL or (settings and settings.relations == "subsets"):
-        relations = needed_relations(graph)
-        if settings and settings.relations == "subsets":
-            subsets_of(relations, settings.subsets)
-        if settings and settings.featureless == "embeddings":
-            embedding_settings(relations, settings)
+    if task.method.base in RELATIONAL:
+        needed_relations(graph)
+    if settings and settings.relations == "subsets":
+        subsets_of(needed_relations(graph), settings.subsets)
+    if settings and isinstance(graph, HeteroGraph):
+        check_filling(graph, settings)
 
 
 def train_run(
