@@ -30,6 +30,7 @@ from gamlp.progress import progress
 from gamlp.settings import Settings
 from gamlp.train.batches import batches, seed_of, steps_per_epoch
 from gamlp.train.checkpoint import Checkpoint, prefixed, without_prefix
+from gamlp.train.distributed import ranks
 from gamlp.train.inputs import Inputs, predict
 from gamlp.train.metrics import accuracy, log_loss
 
@@ -75,7 +76,7 @@ def train_stage(
         network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
     )
     averaged = AveragedTeacher(network, settings.consistency_decay) if settings.consistency else None
-    course = restored(checkpoint, network, adam, averaged)
+    course = restored(ranks().from_first(checkpoint.load()), network, adam, averaged)
     epochs = settings.epochs[stage]
     with progress(f"stage {stage + 1}", total=epochs) as advance:
         advance(course.epoch)
@@ -109,36 +110,47 @@ def run_epoch(
     """Take every training and reliable node once; return the mean loss."""
     sets = [lesson.train, lesson.reliable, lesson.unlabelled if averaged else NO_IDS]
     steps = steps_per_epoch([len(ids) for ids in sets], settings.batch_size)
+    together = ranks()
+    together.check(sum(len(ids) // steps for ids in sets))
     inputs.begin_epoch(network, np.concatenate(sets), key)
     network.train()
     total = 0.0
-    for step, parts in enumerate(batches(sets, settings.batch_size, key=key)):
-        network.set_step(seed_of(*key[:2]), key[2] * steps + step)
+    for step, whole in enumerate(batches(sets, settings.batch_size, key=key)):
+        parts = [together.share(ids) for ids in whole]
+        network.set_step(seed_of(*key[:2], *([together.rank] if together.rank else [])), key[2] * steps + step)
         adam.zero_grad()
         batch = inputs.gather(np.concatenate(parts), keep=steps == 1)
         logits = network(*batch).logits
-        loss = stage_loss(logits, parts, lesson, settings)
+        loss = stage_loss(logits, parts, lesson, settings, whole=whole)
         if averaged is not None and len(parts[2]):
-            loss = loss + agreement(averaged, batch, logits, len(parts[0]) + len(parts[1]), settings, key=key)
+            share = len(parts[2]) / len(whole[2])
+            loss = loss + share * agreement(averaged, batch, logits, len(parts[0]) + len(parts[1]), settings, key=key)
         loss.backward()  # type: ignore[no-untyped-call]
+        together.add_gradients(network)
         adam.step()
         if averaged is not None:
             averaged.update()
         total += float(loss.detach())
-    return total / steps
+    together.average_buffers(network)
+    return together.total(total) / steps
 
 
-def stage_loss(logits: Tensor, parts: list[Array], lesson: Lesson, settings: Settings) -> Tensor:
-    """Return L_CE + γ·L_KD of one batch, whose rows are the training part, then the reliable part."""
+def stage_loss(
+    logits: Tensor, parts: list[Array], lesson: Lesson, settings: Settings, *, whole: list[Array] | None = None
+) -> Tensor:
+    """Return L_CE + γ·L_KD of one batch, whose rows are the training part, then the reliable part.
+
+    Where `parts` are a rank's share of a `whole` batch, the losses of all ranks add up to that of the whole.
+    """
     train, reliable = parts[0], parts[1]
+    all_ = parts if whole is None else whole
     labels = torch.from_numpy(lesson.train_labels[np.searchsorted(lesson.train, train)]).to(logits.device)
     loss = functional.cross_entropy(logits[: len(train)], labels, reduction="sum")
-    weight = float(len(train))
+    weight = len(all_[0]) + settings.gamma * len(all_[1])
     if len(reliable) and settings.gamma:
         teacher = torch.from_numpy(lesson.teacher[np.searchsorted(lesson.reliable, reliable)]).to(logits.device)
         rows = slice(len(train), len(train) + len(reliable))
         loss = loss + settings.gamma * len(reliable) * distillation_loss(logits[rows], teacher)
-        weight += settings.gamma * len(reliable)
     return loss / max(weight, 1e-12)
 
 
@@ -163,7 +175,7 @@ def evaluate(network: Network, inputs: Inputs, lesson: Lesson, course: Course, l
     """Score the validation nodes and keep the weights if they are the best so far; without any, keep the last."""
     entry = {"epoch": float(course.epoch), "loss": loss}
     if len(lesson.valid):
-        logits, _ = predict(network, inputs, lesson.valid, keep=True)
+        logits = ranks().gather(predict(network, inputs, ranks().share(lesson.valid), keep=True)[0])
         probabilities = soften(logits, 1.0)
         entry["valid_accuracy"] = accuracy(probabilities, lesson.valid_labels)
         entry["valid_log_loss"] = log_loss(probabilities, lesson.valid_labels)
@@ -196,10 +208,13 @@ def saved(
 
 
 def restored(
-    checkpoint: Checkpoint, network: Network, adam: torch.optim.Adam, averaged: AveragedTeacher | None
+    kept: tuple[dict[str, Tensor], dict[str, Any]] | None,
+    network: Network,
+    adam: torch.optim.Adam,
+    averaged: AveragedTeacher | None,
 ) -> Course:
     """Bring network and optimizer to where a checkpoint left them, or start anew."""
-    if (kept := checkpoint.load()) is None:
+    if kept is None:
         return Course()
     tensors, facts = kept
     network.load_state_dict(without_prefix("network", tensors))

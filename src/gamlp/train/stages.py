@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from torch import Tensor
 
 from gamlp.errors import LabelError
 from gamlp.files import Array, read_array, read_json, write_array, write_json
@@ -26,6 +27,7 @@ from gamlp.propagate.hops import Hops
 from gamlp.settings import Settings
 from gamlp.train.batches import seed_of
 from gamlp.train.checkpoint import Checkpoint, load_tensors, save_tensors
+from gamlp.train.distributed import ranks
 from gamlp.train.inputs import predict
 from gamlp.train.stage import NO_IDS, Course, Lesson, train_stage
 from gamlp.train.turns import inputs_for
@@ -99,19 +101,16 @@ def train_stages(
             seed=seed_of(seed, stage),
         ).to(device)
         store = None if folder is None else folder / f"stage-{stage + 1}"
-        course = finished(store, network)
-        if course is None:
+        kept = ranks().from_first(finished(store))
+        if kept is None:
             checkpoint = Checkpoint(store and store.with_suffix(".checkpoint"))
             course = train_stage(network, inputs, lesson, settings, seed=seed, stage=stage, checkpoint=checkpoint)
-            logits, weights = predict(network, inputs, everyone)
+            logits, weights = map(ranks().gather, predict(network, inputs, ranks().share(everyone)))
             finish(store, network, course, logits, weights)
             checkpoint.remove()
-        elif store is not None:
-            logits, weights = (
-                read_array(store.with_suffix(".logits.npy")),
-                read_array(store.with_suffix(".weights.npy")),
-            )
-        assert logits is not None
+        else:
+            course, tensors, logits, weights = kept
+            network.load_state_dict(tensors)
         if best is None or settings.keep_stage == "last" or course.best_score[0] >= best[0]:
             best = (course.best_score[0], network, logits, weights)
         history += [{"stage": stage + 1.0, **entry} for entry in course.history]
@@ -165,14 +164,15 @@ def labels_for(
     )
 
 
-def finished(store: Path | None, network: Network) -> Course | None:
-    """Load a stage that was finished before a kill."""
+def finished(store: Path | None) -> tuple[Course, dict[str, Tensor], Array, Array] | None:
+    """Return what a stage that was finished before a kill left: its course, weights, logits and attention."""
     if store is None or not store.with_suffix(".json").exists():
         return None
     facts = read_json(store.with_suffix(".json"))
     tensors, _ = load_tensors(store.with_suffix(".safetensors"))
-    network.load_state_dict(tensors)
-    return Course(facts["epoch"], facts["best_epoch"], tuple(facts["best_score"]), {}, facts["history"])
+    course = Course(facts["epoch"], facts["best_epoch"], tuple(facts["best_score"]), {}, facts["history"])
+    logits, weights = (read_array(store.with_suffix(f".{name}.npy")) for name in ("logits", "weights"))
+    return course, tensors, logits, weights
 
 
 def finish(store: Path | None, network: Network, course: Course, logits: Array, weights: Array) -> None:
