@@ -77,7 +77,7 @@ def write_confusion(found: Confusion, stem: Path) -> list[Path]:
         axes = figure.subplots()
         shares = found.counts / np.maximum(found.totals, 1)[:, None]
         names = [plain(name) for name in found.classes]
-        heat(axes, shares, rows=names, columns=[*names, "others"], label="share of the label", low=0)
+        heat(axes, shares, rows=names, columns=[*names, "others"], label="share of the label", colours="Blues", low=0)
         axes.tick_params(axis="x", rotation=90)
         axes.set(title="The most confused classes", xlabel="predicted", ylabel="label")
 
