@@ -2,7 +2,7 @@
 
     2·N·width·itemsize   the two states of a block            8·chunk   chunks of adjacency, features and results
     S·width·4            the sums of the hubs' S segments     12·R      the wanted rows and their scales (+8·R unsorted)
-    8·N                  row sums, of weighted graphs only
+    8·N                  row sums, of weighted graphs only   256 MiB   the interpreter itself, at most 1/16 of all
 
 Nothing else that is held grows with the graph. Wider blocks read the adjacency fewer times.
 """
@@ -53,7 +53,7 @@ def budget(
     """
     chunk = int(np.clip(memory // 64, LEAST_CHUNK, MOST_CHUNK))
     itemsize = np.dtype(storage).itemsize
-    fixed = 8 * chunk + (0 if rows is None else (12 if in_order else 20) * rows)
+    fixed = min(2**28, memory // 16) + 8 * chunk + (0 if rows is None else (12 if in_order else 20) * rows)
     fixed += 0 if adjacency.weights is None else 8 * adjacency.nodes
     segments = 2 * adjacency.entries // LONGEST + 1  # at most: a segment but the last of its hub is full
     each = 2 * adjacency.nodes * itemsize + 4 * segments
@@ -62,7 +62,7 @@ def budget(
     lines = -(-columns // line)
     share = -(-lines // at_once) * line
     vectors = min(room // kernels.LANES, kernels.widest_block(), share // kernels.LANES)
-    if vectors:
+    if vectors > 0:
         return Budget(layout.column_blocks(columns, vectors, nodes=adjacency.nodes, itemsize=itemsize), chunk)
     width = next((width for width in (8, 4) if width <= room), 0)
     if not width:
