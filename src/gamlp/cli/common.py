@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -130,7 +131,7 @@ def shown_progress(if_interrupted: str = "Nothing was changed.") -> Iterator[Non
     Ctrl-C in the block ends the command with the words `if_interrupted`.
     """
     try:
-        if not console.file.isatty():  # FORCE_COLOR asks for colours, not for bars
+        if not console.file.isatty() or os.environ.get("RANK", "0") != "0":  # FORCE_COLOR asks for colours, not bars
             yield
             return
         from gamlp.cli.bars import Bars

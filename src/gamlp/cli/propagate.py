@@ -10,15 +10,14 @@ import typer
 
 from gamlp.cli import common
 from gamlp.cli.common import Column, Device, Directed, Features, Json, Memory, Root, Set, What
-from gamlp.errors import SettingsError, did_you_mean
+from gamlp.cli.engines import Address, Choice, Engine, chosen
+from gamlp.errors import SettingsError
 
 if TYPE_CHECKING:
     from gamlp.files import Array
     from gamlp.graph.graph import Graph
     from gamlp.propagate import Hops
     from gamlp.settings import Settings
-
-ENGINES = ("memory", "disk")
 
 
 def register(app: typer.Typer) -> None:
@@ -37,9 +36,8 @@ def propagate(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder of their own for them.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out.")] = False,
-    engine: Annotated[
-        str | None, typer.Option(help="memory, or disk: by default disk where --memory is given.")
-    ] = None,
+    engine: Engine = None,
+    address: Address = None,
     memory: Memory = None,
     rows: Annotated[
         str | None,
@@ -60,12 +58,14 @@ def propagate(
     from gamlp.cli.train import default_recipe, method_of
     from gamlp.train.run import Order
 
-    limit = checked_places(cache, out, engine, memory, device)
+    if (cache is None) == (out is None):
+        raise SettingsError("Name one place for the propagated features.\n--cache for gamlp train, or --out.")
+    choice = chosen(engine, memory, address, device)
     source = common.graph_source(what, root, column, features, directed)
     recipe = recipe or default_recipe(source["what"])
     overrides = common.overrides(set_) | ({"rows": rows} if rows in ("labelled", "all") else {})
     order = Order(method or method_of(recipe), recipe, overrides, [seed], device)
-    again = "Finished blocks are kept: run it again to go on." if limit else ""
+    again = "Finished blocks are kept: run it again to go on." if choice.memory else ""
     with common.shown_progress(again) if again else common.shown_progress():
         graph = common.read_source(source)
         settings = order.task(graph).settings
@@ -73,31 +73,9 @@ def propagate(
             raise SettingsError(f"{order.method} does not propagate beforehand.\nName a method on hops, as gamlp-jk.")
         started = time.perf_counter()
         wanted = None if rows in (None, "labelled", "all") else read_rows(Path(str(rows)))
-        hops = compute(graph, settings, wanted, cache=cache, out=out, memory=limit, seed=seed, device=device,
+        hops = compute(graph, settings, wanted, cache=cache, out=out, choice=choice, seed=seed, device=device,
                        overwrite=overwrite)  # fmt: skip
     show(graph, hops, Path(out or cache or ""), seconds=time.perf_counter() - started, json=json)
-
-
-def checked_places(
-    cache: Path | None, out: Path | None, engine: str | None, memory: str | None, device: str
-) -> int | None:
-    """Refuse what does not go together; return the memory of the engine on disk, None for the one in memory."""
-    from gamlp.sizes import parse_size
-
-    if (cache is None) == (out is None):
-        raise SettingsError("Name one place for the propagated features.\n--cache for gamlp train, or --out.")
-    engine = engine or ("memory" if memory is None else "disk")
-    if engine not in ENGINES:
-        raise SettingsError(f"There is no engine '{engine}'.\n{did_you_mean(engine, ENGINES)}")
-    if engine == "memory":
-        if memory is not None:
-            raise SettingsError("--memory was given for the engine in memory.\nLeave it out, or use --engine disk.")
-        return None
-    if device != "cpu":
-        raise SettingsError(f"The engine on disk was asked to use '{device}'.\nIt runs on the processor: cpu.")
-    from gamlp.propagate.disk import MEMORY
-
-    return MEMORY if memory is None else parse_size(memory)
 
 
 def compute(
@@ -107,7 +85,7 @@ def compute(
     *,
     cache: Path | None,
     out: Path | None,
-    memory: int | None,
+    choice: Choice,
     seed: int,
     device: str,
     overwrite: bool,
@@ -115,7 +93,7 @@ def compute(
     """Return the hops in the cache or in a folder of their own."""
     from gamlp.train.prepare import Workshop
 
-    workshop = Workshop(graph, cache=cache, device=device, memory=memory)
+    workshop = Workshop(graph, cache=cache, device=device, memory=choice.memory, write=choice.write)
     if cache is not None and rows is None:
         return workshop.hops(settings, graph.split_for(seed))
     return workshop.hops_at(settings, graph.split_for(seed), rows=rows, out=out, overwrite=overwrite)

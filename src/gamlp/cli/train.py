@@ -10,6 +10,7 @@ import typer
 
 from gamlp.cli import common, complete
 from gamlp.cli.common import Cache, Column, Device, Directed, Features, Json, Memory, Root, Seed, Set, What
+from gamlp.cli.engines import Address, Choice, Engine, chosen
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
@@ -48,11 +49,15 @@ def train(
     device: Device = "cpu",
     cache: Cache = None,
     memory: Memory = None,
+    engine: Engine = None,
+    address: Address = None,
     json: Json = False,
 ) -> None:
     """Train a method on a graph and keep everything in a run directory."""
     from gamlp.explain.report import write_report
-    from gamlp.train.run import Order, order_of, train_run
+    from gamlp.train.distributed import joined
+    from gamlp.train.distributed_run import train_together
+    from gamlp.train.run import Order, order_of
 
     if resume is not None:
         refuse_beside_resume(what=what, method=method, recipe=recipe, set_=set_, out=out)
@@ -70,6 +75,7 @@ def train(
             source=source,
         )
         folder = Path()
+    choice = chosen(engine, memory, address, order.device)
     with common.shown_progress():
         graph = common.read_source(dict(order.source or {}))
         if resume is None and method is None:
@@ -77,8 +83,16 @@ def train(
         order.task(graph)  # refuses impossible settings before anything is written
         if resume is None:
             folder = out or new_folder(f"{graph.name}-{order.method}")
-    with common.shown_progress(f"What is finished is kept; go on with: gamlp train --resume {folder}"):
-        result = train_run(graph, order, folder=folder, workshop=workshop(graph, order, folder, cache, memory))
+    with (
+        common.shown_progress(f"What is finished is kept; go on with: gamlp train --resume {folder}"),
+        joined(order.device) as together,
+    ):
+        folder = together.from_first(folder)
+        result = train_together(
+            graph, order, folder=folder, workshop=workshop(graph, order, folder, cache, choice), together=together
+        )
+        if result is None:  # another process of torchrun's tells
+            return
         if not (folder / "report.html").exists():
             write_report(graph, folder)
         result["report"] = str(folder / "report.html")
@@ -88,13 +102,12 @@ def train(
         show(result)
 
 
-def workshop(graph: Graph, order: Order, folder: Path, cache: Path | None, memory: str | None) -> Workshop:
-    """Return what makes the hops: with --memory on disk, in the run's own folder where no cache is named."""
-    from gamlp.sizes import parse_size
+def workshop(graph: Graph, order: Order, folder: Path, cache: Path | None, choice: Choice) -> Workshop:
+    """Return what makes the hops: engines that write do so in the run's own folder where no cache is named."""
     from gamlp.train.prepare import Workshop
 
-    limit = None if memory is None else parse_size(memory)
-    return Workshop(graph, cache=cache or (folder / "hops" if limit else None), device=order.device, memory=limit)
+    place = cache or (folder / "hops" if choice.memory else None)
+    return Workshop(graph, cache=place, device=order.device, memory=choice.memory, write=choice.write)
 
 
 def refuse_beside_resume(**given: Any) -> None:

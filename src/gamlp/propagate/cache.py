@@ -27,6 +27,8 @@ from gamlp.propagate.normalize import Normalization
 
 FORMAT = 1
 
+Writer = Callable[..., Hops]  # (folder, adjacency, features, …, memory=…): `disk.propagate_to`, or one like it
+
 
 def cached_propagate(
     cache: Path | None,
@@ -36,11 +38,12 @@ def cached_propagate(
     hops: int,
     normalization: Normalization = Normalization(),  # noqa: B008 — frozen
     memory: int | None = None,
+    write: Writer | None = None,
     **options: Any,
 ) -> Hops:
     """Return what `propagate` returns, from the folder `cache` where it has been computed before; None = no cache.
 
-    With `memory` the engine on disk computes them within that many bytes, straight into the cache.
+    With `memory` the engine on disk computes them within that many bytes, straight into the cache, or `write` does.
     """
     from gamlp.propagate.engine import propagate
 
@@ -57,10 +60,11 @@ def cached_propagate(
     from gamlp.propagate.disk import propagate_to
 
     options.pop("device", None)
-    if HopsCache(cache).load(key) is None:
-        shutil.rmtree(cache / key, ignore_errors=True)  # damaged
+    if (found := HopsCache(cache).load(key)) is not None:
+        return found
+    shutil.rmtree(cache / key, ignore_errors=True)  # damaged
     options |= {"hops": hops, "normalization": normalization, "memory": memory, "key": key}
-    return propagate_to(cache / key, adjacency, features, **options)
+    return (write or propagate_to)(cache / key, adjacency, features, **options)
 
 
 def propagate_into(
@@ -69,18 +73,21 @@ def propagate_into(
     features: Array,
     *,
     memory: int | None = None,
+    write: Writer | None = None,
     overwrite: bool = False,
     device: str = "cpu",
     **options: Any,
 ) -> Hops:
     """Return what `propagate` returns from a folder of their own; with `memory` the engine on disk writes them there.
 
-    Hops of another graph or of other options that are there are replaced only with `overwrite`.
+    `write` may be another engine that writes, as `ray_engine.propagate_on_cluster`. Hops of another graph or of other
+    options that are there are replaced only with `overwrite`.
     """
     if memory is not None:
         from gamlp.propagate.disk import propagate_to
 
-        return propagate_to(folder, adjacency, features, memory=memory, overwrite=overwrite, **options)
+        write = write or propagate_to
+        return write(folder, adjacency, features, memory=memory, overwrite=overwrite, **options)
     from gamlp.propagate.engine import propagate
 
     key = hops_key(adjacency, features, device=device, **options)

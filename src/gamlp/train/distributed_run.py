@@ -16,11 +16,13 @@ from gamlp.train.run import Order, open_record, train_run
 def train_together(
     graph: Graph, order: Order, *, folder: Path, workshop: Workshop, together: Ranks
 ) -> dict[str, Any] | None:
-    """Train all seeds with all ranks; the first rank returns the result, the others None.
+    """Train all seeds with all ranks; the first rank returns the result, the others None; one rank is `train_run`.
 
     Where the workshop has a cache that all ranks see, the first rank propagates and the others read; otherwise each
     propagates for itself.
     """
+    if together.count == 1:
+        return train_run(graph, order, folder=folder, workshop=workshop)
     task = order.task(graph)
     if task.method.kind != "network" or task.settings is None:
         raise SettingsError(

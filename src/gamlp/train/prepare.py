@@ -14,7 +14,7 @@ from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
 from gamlp.propagate import Normalization
-from gamlp.propagate.cache import cached_propagate, propagate_into
+from gamlp.propagate.cache import Writer, cached_propagate, propagate_into
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.scaling import Scaling
 from gamlp.propagate.subset_hops import first_hops, subset_hops
@@ -27,10 +27,16 @@ class Workshop:
     """Makes hops, and keeps the last ones: the next seed or method often needs the same, or fewer hops of them."""
 
     def __init__(
-        self, graph: Graph, *, cache: Path | None = None, device: str = "cpu", memory: int | None = None
+        self,
+        graph: Graph,
+        *,
+        cache: Path | None = None,
+        device: str = "cpu",
+        memory: int | None = None,
+        write: Writer | None = None,
     ) -> None:
-        """With `memory`, hops are computed on disk, in the cache, within so many bytes."""
-        self.graph, self.memory = graph, memory
+        """With `memory`, hops are computed on disk, in the cache, within so many bytes, or by `write`."""
+        self.graph, self.memory, self.write = graph, memory, write
         self.cache = cache
         self.device = device
         self._key: tuple[object, ...] | None = None
@@ -107,13 +113,15 @@ class Workshop:
         features = self.scaling(settings)(self.features(settings))
         if out is None:
             return cached_propagate(
-                self.cache, self.graph.adjacency, features, memory=self.memory, device=self.device, **options
-            )
+                self.cache, self.graph.adjacency, features, memory=self.memory, write=self.write,
+                device=self.device, **options
+            )  # fmt: skip
         return propagate_into(
             out,
             self.graph.adjacency,
             features,
             memory=self.memory,
+            write=self.write,
             device=self.device,
             overwrite=overwrite,
             **options,
@@ -142,6 +150,7 @@ class Workshop:
             self.graph.adjacency,
             features,
             memory=self.memory,
+            write=self.write,
             hops=settings.hops,
             normalization=normalization,
             rows=rows,
