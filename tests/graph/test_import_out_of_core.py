@@ -270,3 +270,16 @@ def test_a_run_cut_short_is_noticed(tables, monkeypatch):
     os.truncate(keys, keys.stat().st_size - 8)
     with pytest.raises(GamlpError, match="cut short"):
         import_tables(tables / "g", *files, memory=LITTLE)
+
+
+def test_after_a_power_cut_runs_are_not_trusted(tables, monkeypatch):
+    files = tables / "rows-edges.parquet", tables / "rows-nodes.parquet"
+    with monkeypatch.context() as patch:
+        steps(patch, 1)
+        with pytest.raises(KeyboardInterrupt):
+            import_tables(tables / "g", *files, memory=LITTLE)
+    keys = tables / "g.partial" / "runs" / "group-00000.keys"
+    keys.write_bytes(bytes(keys.stat().st_size))  # as a file whose pages never reached the disk
+    monkeypatch.setattr(build, "boot", lambda: "another")
+    import_tables(tables / "g", *files, memory=LITTLE)
+    assert load_graph(tables / "g").fingerprint == read_tables(*files).fingerprint

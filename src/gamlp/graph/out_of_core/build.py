@@ -21,7 +21,7 @@ from gamlp.errors import GamlpError, NotFiniteError
 from gamlp.files import Array, digest, read_json, write_array, write_json
 from gamlp.graph import sorting
 from gamlp.graph.csr import adjacency_from_edges
-from gamlp.graph.out_of_core.groups import GroupWriter, Shape, finished_groups, gather_groups
+from gamlp.graph.out_of_core.groups import GroupWriter, Shape, boot, finished_groups, gather_groups
 from gamlp.graph.out_of_core.ranges import write_adjacency
 from gamlp.graph.out_of_core.sources import EdgeSource
 from gamlp.progress import progress
@@ -52,7 +52,7 @@ def build_adjacency(
     size = max(LEAST, memory // BYTES_AN_EDGE)
     estimate = (source.estimate or 2**40) * (1 + symmetric)
     shape = Shape(nodes, sorting.shift_of(nodes, estimate), source.weighted, symmetric, self_loops)
-    plan = {"key": digest(source.key, repr(shape)), "group": size}
+    plan: dict[str, object] = {"key": digest(source.key, repr(shape)), "group": size, "boot": boot()}
     state = _open(folder, plan)
     if state.get("built"):
         return
@@ -80,7 +80,8 @@ def _open(folder: Path, plan: dict[str, object]) -> dict[str, object]:
         there = read_json(folder / "edges.json")
     except GamlpError:
         there = {}
-    if {key: there.get(key) for key in plan} == plan:
+    built = there.get("built") and there.get("key") == plan["key"]  # on the disk, whatever happened since
+    if built or {key: there.get(key) for key in plan} == plan:
         return dict(there)
     shutil.rmtree(folder / "runs", ignore_errors=True)
     (folder / "runs").mkdir()

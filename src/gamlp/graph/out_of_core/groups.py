@@ -129,8 +129,19 @@ class GroupWriter:
             if values is not None:
                 with (self.folder / f"{name}.{kind}").open("wb", buffering=0) as file:
                     write_all(file.fileno(), values[: starts[-1]])
-                    os.fsync(file.fileno())
+                    if not boot():
+                        os.fsync(file.fileno())
         write_array(self.folder / f"{name}.npy", starts)
+
+
+def boot() -> str:
+    """Return what names the time since the machine was started; empty where the system does not say.
+
+    What was written since is there for us, on the disk or still on its way. Runs are not waited for: after a power cut
+    another name shows that they cannot be trusted.
+    """
+    name = Path("/proc/sys/kernel/random/boot_id")
+    return name.read_text(encoding="ascii").strip() if name.is_file() else ""
 
 
 def finished_groups(folder: Path) -> list[Array]:

@@ -37,8 +37,8 @@ class GrowingArray:
         self._file.write(np.ascontiguousarray(values, dtype=self.dtype).view(np.uint8).data)
         self.length += len(values)
 
-    def sync(self) -> None:
-        """Make the file as it stands readable, and bring it to the disk."""
+    def sync(self, *, to_disk: bool = True) -> None:
+        """Make the file as it stands readable, and bring it to the disk, or leave that to the system."""
         header = array_header((self.length,), self.dtype)
         if len(header) != HEADER:
             raise AssertionError("numpy writes headers of another size")
@@ -46,4 +46,5 @@ class GrowingArray:
         self._file.write(header)
         self._file.seek(0, os.SEEK_END)
         self._file.flush()
-        os.fsync(self._file.fileno())
+        if to_disk:
+            os.fsync(self._file.fileno())

@@ -16,7 +16,7 @@ import numpy as np
 from gamlp.errors import GamlpError, StorageError
 from gamlp.files import Array, read_json, write_json
 from gamlp.graph import sorting
-from gamlp.graph.out_of_core.groups import Shape
+from gamlp.graph.out_of_core.groups import Shape, boot
 from gamlp.graph.out_of_core.growing import HEADER, GrowingArray
 from gamlp.pages import empty
 from gamlp.progress import Advance
@@ -118,7 +118,7 @@ def write_adjacency(
             if values is not None:
                 weights.append(values)
             for array in (indptr, indices, weights):
-                array.sync()
+                array.sync(to_disk=number == len(ranges) or not boot())
             state = {"ranges": number, "rows": indptr.length, "entries": indices.length, "cuts": ranges}
             write_json(folder / "ranges.json", state)
             advance()
