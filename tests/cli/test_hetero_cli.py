@@ -141,6 +141,16 @@ def test_a_model_without_embeddings_predicts_for_another_graph(gamlp, root, tmp_
     assert right == pytest.approx(trained)  # the same graph, read anew
 
 
+def test_without_a_cache_embeddings_stay_with_the_run(gamlp, root, tmp_path):
+    words = words_of(*QUICK, EMBEDDING, "epochs=1", "featureless=embeddings")
+    done = gamlp(
+        "train", "ogbn-mag", "--root", root, "--method", "nars", "--seeds", 1, "--out", tmp_path / "run", *words
+    )
+    assert done.code == 0, done.err
+    (place,) = (tmp_path / "run").glob("embeddings-*")
+    assert np.load(place / "entities.npy").shape == (PAPERS + AUTHORS + FIELDS + INSTITUTIONS, 16)
+
+
 def test_compare_sets_methods_with_and_without_relations_side_by_side(gamlp, root, tmp_path):
     done = gamlp(
         "compare", "ogbn-mag", "--root", root, "--seeds", 1, "--out", tmp_path / "c", "--methods", "sign,nars,rgcn,hgt",

@@ -88,6 +88,7 @@ def compare(graph: Graph, comparison: Comparison, *, folder: Path, cache: Path |
     tasks = checked(graph, comparison, folder)
     record = open_comparison(graph, comparison, folder)
     workshop = Workshop(graph, cache=cache, device=comparison.device)
+    workshop.keep = folder
     results = {}
     with progress("methods", total=len(tasks)) as advance:
         for name in running_order(tasks):

@@ -38,6 +38,7 @@ class Workshop:
         """With `memory`, hops are computed on disk, in the cache, within so many bytes, or by `write`."""
         self.graph, self.memory, self.write = graph, memory, write
         self.cache = cache
+        self.keep: Path | None = None  # where embeddings are kept without a cache: beside the run that needs them
         self.device = device
         self._key: tuple[object, ...] | None = None
         self._hops: Hops | None = None
@@ -50,7 +51,7 @@ class Workshop:
             return self.graph.features
         way = filling(settings)
         if way not in self._features:
-            self._features[way] = filled_features(self.graph, settings, cache=self.cache)
+            self._features[way] = filled_features(self.graph, settings, cache=self.cache or self.keep)
         return self._features[way]
 
     def with_features(self, graph: Graph) -> Graph:

@@ -94,6 +94,7 @@ def train_run(
     """Train all seeds and return the result; with a folder everything is kept there, and taken up again from there."""
     task = order.task(graph)
     workshop = workshop or Workshop(graph, cache=cache, device=order.device)
+    workshop.keep = workshop.keep or folder
     record = open_record(graph, order, task, folder)
     if "result" in record:
         return dict(record["result"])
