@@ -1,20 +1,15 @@
-"""The built-in graph, read once: several pages and examples use it, and making its features takes seconds."""
-
-from functools import cache
+"""The built-in graph, read at most once: several pages and examples use it, and making its features takes seconds."""
 
 import pytest
 
-
-@cache
-def read():
-    from gamlp.graph.debian import load_debian
-
-    return load_debian()
+KEPT = {}
 
 
 @pytest.fixture(scope="module", autouse=True)
 def debian_once():
-    graph = read()
+    from gamlp.graph import debian
+
+    read = debian.load_debian
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gamlp.graph.debian.load_debian", lambda: graph)
+        patch.setattr(debian, "load_debian", lambda: KEPT.get("debian") or KEPT.setdefault("debian", read()))
         yield

@@ -12,6 +12,7 @@ from gamlp.explain.comparison import differing_settings, write_comparison
 from gamlp.explain.dots import dot_chart
 from gamlp.explain.entries import behind, entries_of
 from gamlp.files import write_json
+from gamlp.graph.store import save_graph
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -168,3 +169,25 @@ def test_report_command_for_several(comparison, tmp_path, capsys):
     assert facts["bytes"] == (tmp_path / "both.html").stat().st_size
     assert "4 runs on cora" in words_of(tmp_path / "both.html")
     assert len(facts["files"]) == 8  # a folder for each seed of the four runs
+
+
+def test_compare_writes_all_pages(make_planted, tmp_path, capsys):
+    save_graph(make_planted(nodes=90, features=4, degree=4, labelled=6), tmp_path / "graph")
+    words = ["--methods", "sgc,label-propagation", "--seeds", "2", "--set", "epochs=2", "--out", str(tmp_path / "all")]
+    with pytest.raises(SystemExit) as left:
+        main(["compare", str(tmp_path / "graph"), *words, "--json"])
+    assert left.value.code == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["report"] == str(tmp_path / "all" / "report.html")
+    words = words_of(tmp_path / "all" / "report.html")
+    for row in facts["rows"]:
+        assert f"{row['method']} {100 * row['test_accuracy']:.2f} ± {100 * row['test_accuracy_std']:.2f} %" in words
+        assert (tmp_path / "all" / row["method"] / "report.html").exists()
+
+
+def test_the_page_is_opened_when_asked(comparison, monkeypatch):
+    opened = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    with pytest.raises(SystemExit):
+        main(["report", str(comparison), "--open"])
+    assert opened == [(comparison / "report.html").resolve().as_uri()]
