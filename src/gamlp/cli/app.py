@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gamlp.cli import compare, data, embed, explain, predict, propagate, synth, train, tune
+from gamlp.cli import compare, data, doctor, embed, explain, predict, propagate, synth, train, tune
 from gamlp.cli.common import console
 from gamlp.errors import GamlpError, InputError, Interrupted, MissingExtraError
 
@@ -21,7 +21,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for module in (train, predict, data, propagate, synth, compare, tune, embed, explain):
+for module in (train, predict, data, propagate, synth, compare, tune, embed, explain, doctor):
     module.register(app)
 
 

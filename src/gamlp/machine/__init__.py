@@ -1,0 +1,1 @@
+"""What this machine has and how fast it is, and what a propagation of any size would cost on it."""

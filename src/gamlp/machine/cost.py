@@ -1,0 +1,204 @@
+"""What a propagation costs: time, memory and disk for any N, E, F, K, on one machine or on m like it.
+
+    lines    L = ⌈F·b / 64⌉ cache lines in a row of features stored with b bytes, cut into blocks of l lines
+    a hop    of one block: E·t(l, s) + 2·s / stream,   t: seconds an entry, rows of l lines in a state of s = 64·N·l
+    reading  of the adjacency, A = 4E + 8N bytes, while the hop computes: the longer of the two counts
+    results  R·(K+1)·F·b bytes: copied once by the engine in memory; written, read and joined by the others
+
+t is measured at two widths and two sizes (`measure`), linear in the width and in the logarithm of the size between and
+beyond them: larger states miss more of the processor's caches and tables. docs/cost-model.md has the whole, with what
+was measured.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, log2
+from typing import Literal
+
+from gamlp.errors import SettingsError
+from gamlp.sizes import in_words
+
+LINE = 64
+WIDEST = 7  # lines of a block of float32: what the registers of most processors hold
+CHUNKS = 8 * 2**26  # bytes of the adjacency and of features on their way, at most
+
+
+@dataclass(frozen=True)
+class Gather:
+    """Seconds for one entry of a hop, with rows of so many cache lines in a state of so many bytes."""
+
+    lines: int
+    bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Constants:
+    """What was measured: four gathers (small narrow, small wide, large narrow, large wide) and bytes a second."""
+
+    gathers: tuple[Gather, ...]
+    stream: float
+    disk_read: float
+    disk_write: float
+    sgemm: float
+
+    def seconds_an_entry(self, lines: float, state: float) -> float:
+        """Return t(l, s)."""
+        small, large = (_along_lines(self.gathers[at], self.gathers[at + 1], lines) for at in (0, 2))
+        from_, to = log2(self.gathers[0].bytes), log2(self.gathers[2].bytes)
+        share = max(0.0, (log2(max(state, 1)) - from_) / (to - from_))  # a state that is smaller is no faster
+        return small + share * max(0.0, large - small)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A propagation: N nodes, E adjacency entries, F features, K hops, R wanted rows."""
+
+    nodes: int
+    entries: int
+    features: int
+    hops: int
+    rows: int
+    storage: Literal["float32", "float16"] = "float32"
+
+    @property
+    def item(self) -> int:
+        """Return b, the bytes of a stored value."""
+        return 4 if self.storage == "float32" else 2
+
+    @property
+    def lines(self) -> int:
+        """Return L."""
+        return ceil(self.features * self.item / LINE)
+
+    @property
+    def widest(self) -> int:
+        """Return the most lines of a block: the sums of its columns stay in registers, as float32."""
+        return WIDEST * self.item // 4
+
+    @property
+    def adjacency(self) -> int:
+        """Return A, the bytes of the adjacency."""
+        return (4 if self.nodes < 2**31 else 8) * self.entries + 8 * self.nodes
+
+    @property
+    def result(self) -> int:
+        """Return the bytes of the hops that are kept."""
+        return self.rows * (self.hops + 1) * self.features * self.item
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What is predicted for one engine."""
+
+    engine: str
+    seconds: float
+    memory: int  # bytes on each machine
+    disk: int  # bytes while it runs, the graph directory included
+    blocks: int
+    at_once: int = 1
+
+
+def predict(
+    work: Work, constants: Constants, *, memory: int, machines: int = 1, ram: int | None = None
+) -> dict[str, Cost]:
+    """Return the cost for each engine: `memory` is that of a block, `ram` what a machine has, by default as much."""
+    ram = max(ram or memory, memory)
+    return {
+        "memory": in_memory(work, constants),
+        "disk": on_disk(work, constants, memory=memory, ram=ram),
+        "ray": on_cluster(work, constants, memory=memory, machines=machines, ram=ram),
+    }
+
+
+def in_memory(work: Work, constants: Constants) -> Cost:
+    """Return the cost of the engine in memory."""
+    blocks = ceil(work.lines / work.widest)
+    width = ceil(work.lines / blocks)
+    features = 4 * work.nodes * work.features
+    compute = work.hops * sum(hop_seconds(work, constants, lines) for lines in _widths(work.lines, width))
+    seconds = compute + (features + work.result) / constants.stream
+    held = work.adjacency + features + work.result + 2 * LINE * width * work.nodes + 12 * work.nodes
+    return Cost("memory", seconds, held, work.adjacency + features, blocks)
+
+
+def on_disk(work: Work, constants: Constants, *, memory: int, ram: int) -> Cost:
+    """Return the cost of the engine on disk."""
+    width = block_lines(work, memory)
+    widths, held = _widths(work.lines, width), min(memory, _held(work, width))
+    cached = _fits(work, ram - held)
+    seconds = sum(block_seconds(work, constants, lines, cached=cached) for lines in widths)
+    return Cost("disk", seconds + _join(work, constants), held, _space(work), len(widths))
+
+
+def on_cluster(work: Work, constants: Constants, *, memory: int, machines: int, ram: int) -> Cost:
+    """Return the cost on so many machines like this one, whose shared storage is as fast as this disk for each."""
+    fit = max(1, ram // memory)  # blocks on one machine at once
+    at_once = min(machines * fit, work.lines)
+    width = min(block_lines(work, memory), ceil(work.lines / at_once))
+    widths = _widths(work.lines, width)
+    busiest = widths[:: min(machines, len(widths))]  # the blocks of the machine that has most
+    held = min(fit, len(busiest)) * min(memory, _held(work, width))
+    cached = _fits(work, ram - held)
+    seconds = sum(block_seconds(work, constants, lines, cached=cached) for lines in busiest)
+    return Cost("ray", seconds + _join(work, constants), held, _space(work), len(widths), min(at_once, len(widths)))
+
+
+def hop_seconds(work: Work, constants: Constants, lines: int) -> float:
+    """Return the seconds that one hop of a block of so many lines computes, with all threads of a machine."""
+    state = LINE * lines * work.nodes
+    return work.entries * constants.seconds_an_entry(lines, state) + 2 * state / constants.stream
+
+
+def block_seconds(work: Work, constants: Constants, lines: int, *, cached: bool) -> float:
+    """Return the seconds for one block on disk: read its features, all hops beside the adjacency, write its part.
+
+    `cached` files are in the system's cache, and reading them is a copy in memory.
+    """
+    read = constants.stream / 2 if cached else constants.disk_read
+    hop = max(hop_seconds(work, constants, lines), work.adjacency / read)
+    passes = 1 if work.storage == "float32" else 2  # float16 looks for the largest value first
+    share = lines / work.lines  # features lie by columns, as the import writes them
+    features = passes * 4 * work.nodes * work.features * share / read
+    return features + work.hops * hop + work.result * share / constants.disk_write
+
+
+def block_lines(work: Work, memory: int) -> int:
+    """Return the lines of a block that fit: two states beside the chunks and the wanted rows."""
+    room = memory - min(CHUNKS, memory // 8) - min(2**28, memory // 16) - 12 * work.rows
+    lines = min(work.widest, work.lines, room // (2 * LINE * work.nodes))
+    if lines < 1:
+        needed = 2 * LINE * work.nodes + 12 * work.rows
+        raise SettingsError(
+            f"{in_words(memory)} are too little memory: {work.nodes:,} nodes need at least {in_words(needed)} for one "
+            "cache line of features at a time.\nGive more --memory, or fewer rows."
+        )
+    blocks = ceil(work.lines / lines)
+    return ceil(work.lines / blocks)
+
+
+def _held(work: Work, lines: int) -> int:
+    return 2 * LINE * lines * work.nodes + CHUNKS + 12 * work.rows
+
+
+def _fits(work: Work, free: int) -> bool:
+    return work.adjacency + 4 * work.nodes * work.features <= free
+
+
+def _space(work: Work) -> int:
+    return work.adjacency + 4 * work.nodes * work.features + 2 * work.result
+
+
+def _join(work: Work, constants: Constants) -> float:
+    return work.result / constants.disk_read + work.result / constants.disk_write
+
+
+def _widths(lines: int, width: int) -> list[int]:
+    """Cut so many lines into blocks of at most `width`."""
+    return [min(width, lines - at) for at in range(0, lines, width)]
+
+
+def _along_lines(narrow: Gather, wide: Gather, lines: float) -> float:
+    slope = (wide.seconds - narrow.seconds) / (wide.lines - narrow.lines)
+    return max(narrow.seconds * min(1.0, lines), narrow.seconds + slope * (lines - narrow.lines))

@@ -1,0 +1,125 @@
+"""Measure the constants of a machine that the cost of a propagation is made of, in a few seconds.
+
+- gather: seconds for one entry of a hop, which reads one row of a block at random; for narrow and wide rows, for blocks
+  of two sizes, and with the kernel that propagates
+- stream: bytes a second that are read and written in order
+- disk: bytes a second read and written, past the system's cache
+- sgemm: float32 operations a second of a matrix product, which training is made of
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gamlp.errors import StorageError
+from gamlp.files import Array
+from gamlp.machine.cost import Constants, Gather
+from gamlp.pages import LINE, empty
+from gamlp.threads import Run, spans, workers
+
+DEGREE = 32
+ENTRIES = 2**20  # gathered in one measurement
+SIZES = 2**26, 2**30  # bytes of a block's state
+DISK_BYTES = 2**28
+
+
+def measure(folder: Path, *, sizes: tuple[int, int] = SIZES, disk_bytes: int = DISK_BYTES) -> Constants:
+    """Return the constants of this machine; `folder` says which disk is meant, and needs room for `disk_bytes`."""
+    from gamlp.propagate import kernels
+
+    wide = kernels.widest_block()
+    with workers() as run:
+        gathers = tuple(
+            Gather(lines, size, seconds_an_entry(lines, size, run)) for size in sizes for lines in (1, wide)
+        )
+        stream = stream_bytes(run)
+    reads, writes = disk_speeds(folder, disk_bytes)
+    return Constants(gathers, stream, reads, writes, sgemm())
+
+
+def seconds_an_entry(lines: int, size: int, run: Run) -> float:
+    """Return the seconds that one entry of a hop costs, rows of so many cache lines in a state of `size` bytes."""
+    from gamlp.propagate import kernels
+
+    columns = lines * LINE // 4
+    x = empty((size // (lines * LINE), columns), np.float32)
+    run([partial(_fill, x, *span) for span in spans(len(x), 2**24 // x[:1].nbytes)])
+    random = np.random.default_rng(0)
+    indices = random.integers(0, len(x), ENTRIES).astype(np.int32)
+    rows = ENTRIES // DEGREE
+    indptr = np.arange(rows + 1, dtype=np.int64) * DEGREE
+    out, scale = empty((rows, columns), np.float32), np.ones(rows, np.float32)
+    fixed = (indptr, indices, None, x, False, out, scale, DEGREE)
+    pieces = [partial(kernels.sum_rows, *fixed, *span, kernels.quads(columns)) for span in spans(rows, rows // 16)]
+    return best(lambda: run(pieces), 3) / ENTRIES
+
+
+def stream_bytes(run: Run, size: int = 2**27) -> float:
+    """Return the bytes a second of a copy, those read and those written both counted."""
+    source, target = empty((size,), np.uint8), empty((size,), np.uint8)
+    source[:] = 1
+    pieces = [partial(np.copyto, target[a:b], source[a:b]) for a, b in spans(size, size // 16)]
+    return 2 * size / best(lambda: run(pieces), 3)
+
+
+def disk_speeds(folder: Path, size: int) -> tuple[float, float]:
+    """Return bytes a second (read, written) of the disk below `folder`."""
+    path = folder / f".gamlp-doctor-{secrets.token_hex(4)}"
+    block = np.random.default_rng(0).integers(0, 256, min(size, 2**24), dtype=np.uint8)
+    try:
+        with path.open("wb", buffering=0) as file:
+            started = time.perf_counter()
+            for _ in range(0, size, len(block)):
+                file.write(block.data)
+            os.fsync(file.fileno())
+            written = time.perf_counter() - started
+        return size / _read_back(path, block), size / written
+    except OSError as error:
+        raise StorageError(
+            f"The disk below {folder} could not be measured: {error.strerror or error}.\n"
+            "Name a folder that can be written to with --folder."
+        ) from error
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def sgemm(side: int = 1024) -> float:
+    """Return operations a second of torch's float32 matrix product."""
+    import torch
+
+    a = torch.ones(side, side)
+    return float(2 * side**3 / best(lambda: a @ a, 5))
+
+
+def best(work: Callable[[], Any], times: int) -> float:
+    """Return the shortest of some times, after one that does not count: others may be using the machine too."""
+    work()
+    seconds = []
+    for _ in range(times):
+        started = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - started)
+    return min(seconds)
+
+
+def _fill(x: Array, first: int, last: int) -> None:
+    x[first:last] = 1
+
+
+def _read_back(path: Path, block: Array) -> float:
+    """Return the seconds that reading a file takes, after the system was asked to forget it."""
+    with path.open("rb", buffering=0) as file:
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        started = time.perf_counter()
+        while file.readinto(block.data):
+            pass
+        return time.perf_counter() - started

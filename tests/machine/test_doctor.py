@@ -1,0 +1,84 @@
+"""gamlp doctor: numbers that can be true, extras that are missing, and sizes that are refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from gamlp.cli.app import app
+from gamlp.errors import SettingsError, StorageError
+from gamlp.machine import facts, measure
+from gamlp.machine.cost import Constants, Gather
+
+CONSTANTS = Constants(tuple(Gather(a, b, 1e-8) for b in (2**26, 2**30) for a in (1, 7)), 1e10, 1e9, 1e9, 1e11)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(measure, "measure", lambda folder: CONSTANTS)
+
+
+def test_the_machine_and_its_extras(quick, tmp_path):
+    done = CliRunner().invoke(app, ["doctor", "--folder", str(tmp_path), "--json"])
+    found = json.loads(done.stdout)
+    assert found["machine"]["threads"] <= found["machine"]["processors"]
+    assert found["machine"]["memory_free_bytes"] < found["machine"]["memory_bytes"]
+    assert 0 < found["machine"]["disk_free_bytes"] <= shutil.disk_usage(tmp_path).total
+    assert found["constants"]["stream"] == 1e10
+    assert {extra["extra"] for extra in found["extras"]} == set(facts.EXTRAS)
+    assert "costs" not in found
+
+
+def test_a_prediction_for_people_and_for_programs(quick, tmp_path):
+    asked = ["doctor", "--folder", str(tmp_path), "--nodes", "1e6", "--entries", "20_000_000", "--features", "100"]
+    printed = CliRunner().invoke(app, [*asked, "--machines", "4"]).stdout
+    for word in ("memory", "disk", "ray", "sgemm", "100 GFLOP/s"):
+        assert word in printed
+    costs = json.loads(CliRunner().invoke(app, [*asked, "--machines", "4", "--json"]).stdout)["costs"]
+    # 7 lines in one block: 6 hops of 2·10⁷ entries at 10 ns, and 2·448·10⁶ bytes of states at 10 GB/s
+    hops = 6 * (2e7 * 1e-8 + 2 * 448e6 / 1e10)
+    assert costs["memory"]["seconds"] == pytest.approx(hops + (4e8 + 7 * 4e8) / 1e10)
+    assert costs["ray"]["at_once"] >= 4
+
+
+def test_a_missing_extra_is_named_with_its_command(monkeypatch):
+    monkeypatch.setitem(facts.EXTRAS, "ray", ("no-such-package-of-ours", "propagation on a cluster"))
+    found = next(extra for extra in facts.extras() if extra["extra"] == "ray")
+    assert found["installed"] is None
+    assert found["install"] == "pip install 'gamlp[ray]'"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--nodes", "1e6"], "--entries None"),
+        (["--nodes", "many", "--entries", "5", "--features", "5"], "--nodes many"),
+        (["--storage", "float8"], "float8"),
+        (["--memory", "much"], "--memory much"),
+        (["--folder", "not-there"], "not-there"),
+    ],
+)
+def test_what_is_refused(quick, options, words):
+    done = CliRunner().invoke(app, ["doctor", *options])
+    assert isinstance(done.exception, SettingsError)
+    assert words in str(done.exception)
+
+
+def test_measurements_are_those_of_a_machine(tmp_path):
+    """Small sizes: not for their values, but every one is a speed, and the disk is left as it was."""
+    found = measure.measure(tmp_path, sizes=(2**20, 2**22), disk_bytes=2**20)
+    assert [(one.lines, one.bytes) for one in found.gathers][::2] == [(1, 2**20), (1, 2**22)]
+    assert all(1e-11 < one.seconds < 1e-3 for one in found.gathers)
+    for speed in (found.stream, found.disk_read, found.disk_write, found.sgemm):
+        assert np.isfinite(speed)
+        assert speed > 1e5
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_disk_that_cannot_be_written_is_one_message(tmp_path):
+    with pytest.raises(StorageError, match=r"could not be measured.*\n.*--folder"):
+        measure.disk_speeds(tmp_path / "not" / "there", 2**10)
