@@ -1,0 +1,246 @@
+"""How does propagation on disk fare as graphs grow, within a fixed amount of memory?
+
+    python benchmarks/scale.py --json --folder /somewhere/with/space          4M to 1G entries within 8GiB
+    python benchmarks/scale.py --entries 200000 --features 16 --hops 2        a quick look
+
+Graphs in the shape of papers100M (34.5M nodes at 1G entries; hubs, communities, ids far apart) are generated, each is
+propagated by the engine on disk in a process of its own, with the labelled rows kept, and removed again. `seconds`
+counts everything from the mapped graph to the finished folder of hops.
+
+The yardstick is a loop that only reads, from a state of the same width and for the same column ids, the rows that the
+hops read (`gather_limit.py`), as often as the blocks and hops do, on the same threads, in the same process right after:
+caches and address tables make large graphs slower per entry for anyone. `gather_limit` is the share of its speed that
+the engine reaches. `disk_vs_memory` compares with the engine in memory where --both entries allow it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SIZES = (4_000_000, 30_000_000, 100_000_000, 300_000_000, 1_000_000_000)
+ENTRIES_A_NODE = 29  # of papers100M, symmetric
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entries", type=int, nargs="*", default=SIZES, help="of the adjacency, about")
+    parser.add_argument("--features", type=int, default=128)
+    parser.add_argument("--hops", type=int, default=6)
+    parser.add_argument("--storage", default="float16")
+    parser.add_argument("--memory", default="8GiB")
+    parser.add_argument("--both", type=int, default=120_000_000, help="entries up to which memory is compared")
+    parser.add_argument("--folder", type=Path, help="where graphs go; by default a temporary folder")
+    parser.add_argument("--keep", action="store_true", help="leave the graphs, for the next time")
+    parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    parser.add_argument("--graph", type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.graph:
+        print(json.dumps(measure(options)))
+        return
+    result = summary([one_size(entries, options) for entries in options.entries], options)
+    show(json.dumps(result, indent=2))
+    if options.json:
+        print(json.dumps(result))
+
+
+def one_size(entries: int, options: argparse.Namespace) -> dict[str, Any]:
+    """Generate a graph, measure in a process of its own, remove the graph."""
+    folder = options.folder or Path(tempfile.mkdtemp(prefix="gamlp-scale-"))
+    graph = folder / f"papers-{entries}-{options.features}"
+    made = generate(graph, entries, options)
+    words = [f"--{name}={getattr(options, name)}" for name in ("features", "hops", "storage", "memory", "both")]
+    command = [sys.executable, __file__, f"--graph={graph}", *words]
+    answer: dict[str, Any] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+    answer["generate_seconds"] = made
+    if not options.keep:
+        shutil.rmtree(graph)
+        if options.folder is None:
+            shutil.rmtree(folder)
+    show(json.dumps(answer))
+    return answer
+
+
+def generate(graph: Path, entries: int, options: argparse.Namespace) -> float:
+    from gamlp.sizes import parse_size
+    from gamlp.synth.shapes import shape_named
+    from gamlp.synth.write import write_synth
+
+    if graph.exists():
+        return 0.0
+    show(f"generating {entries:,} entries")
+    start = time.perf_counter()
+    nodes = max(1000, entries // ENTRIES_A_NODE)
+    shape = replace(shape_named("papers100M"), nodes=nodes, edges=entries // 2, features=options.features)
+    write_synth(graph, shape, memory=parse_size(options.memory))
+    return time.perf_counter() - start
+
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Propagate the graph of a folder, then measure the limit, and the engine in memory where the graph is small."""
+    from gamlp.graph.store import load_graph
+    from gamlp.propagate.disk import Job
+    from gamlp.propagate.normalize import Normalization
+    from gamlp.sizes import parse_size
+
+    graph = load_graph(options.graph, verify=False)
+    rows = np.sort(np.concatenate([graph.split.train, graph.split.valid, graph.split.test]))
+    job = Job(graph.adjacency, graph.features, options.hops, Normalization(), rows, "all", False, options.storage)
+    memory = parse_size(options.memory)
+    warm_up(options, [block.stop - block.start for block in job.budget(memory).blocks])
+    base = resident("VmRSS:")
+    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    seconds = timed(partial(on_disk, job, options.graph.with_suffix(".hops"), memory))
+    peak = resident("VmHWM:")
+    limit = limit_seconds(job, memory)
+    answer = {
+        "entries": graph.adjacency.entries,
+        "nodes": graph.nodes,
+        "seconds": seconds,
+        "peak_bytes": peak,
+        "base_bytes": base,
+        "gather_limit": limit / seconds,
+        "limit_seconds": limit,
+        "rows": len(rows),
+        "blocks": [block.stop - block.start for block in job.budget(memory).blocks],
+    }
+    if graph.adjacency.entries <= options.both:
+        answer["memory_seconds"] = in_memory(job)
+    return answer
+
+
+def on_disk(job: Any, out: Path, memory: int) -> None:
+    from gamlp.propagate.disk import propagate_to
+
+    given = {"hops": job.hops, "normalization": job.normalization, "rows": job.rows, "storage": job.storage}
+    propagate_to(out, job.adjacency, job.features, **given, memory=memory, key="benchmark")
+    shutil.rmtree(out)
+
+
+def in_memory(job: Any) -> float:
+    """Return the seconds of the engine in memory, with the graph there."""
+    from gamlp.graph.graph import Adjacency
+    from gamlp.propagate import propagate
+
+    adjacency = Adjacency(np.array(job.adjacency.indptr), np.array(job.adjacency.indices))
+    features = np.array(job.features)
+    given = {"hops": job.hops, "normalization": job.normalization, "rows": job.rows, "storage": job.storage}
+    return timed(lambda: propagate(adjacency, features, **given))
+
+
+def warm_up(options: argparse.Namespace, widths: list[int]) -> None:
+    """Compile everything that is measured, on a graph of a few nodes."""
+    from gamlp.graph.csr import adjacency_from_edges
+    from gamlp.propagate import Normalization, propagate
+    from gamlp.propagate.disk_block import propagate_block
+
+    tiny = adjacency_from_edges(np.array([0, 1]), np.array([1, 2]), nodes=3)
+    for width in set(widths):
+        x = np.ones((3, width), np.float32)
+        given = {"hops": 1, "normalization": Normalization(), "rows": np.array([0]), "storage": options.storage}
+        propagate_block(tiny, x, slice(0, width), **given)
+    x = np.ones((3, options.features), np.float32)
+    propagate(tiny, x, hops=1, storage=options.storage, rows=np.array([0]))
+
+
+def limit_seconds(job: Any, memory: int) -> float:
+    """Return the seconds that reading the rows alone takes, for all blocks and hops."""
+    from gamlp.pages import empty
+    from gamlp.propagate.kernels import padded
+    from gamlp.threads import available, workers
+
+    widths = [padded(block.stop - block.start) for block in job.budget(memory).blocks]
+    total = 0.0
+    with workers(available()) as run:
+        for width in sorted(set(widths)):
+            x = empty((job.adjacency.nodes, width), job.storage)
+            x[:] = 0
+            total += widths.count(width) * job.hops * reading_once(job.adjacency, x, run)
+            del x
+    return total
+
+
+def reading_once(adjacency: Any, x: np.ndarray, run: Any) -> float:
+    """Return the seconds of the fastest loop over all entries; the entries are brought to memory outside the clock."""
+    from gamlp.pages import empty
+    from gamlp.spans import Spans
+    from gamlp.threads import available, spans
+    from gather_limit import limits
+
+    loops, source = limits(x), Spans(adjacency.indices)
+    buffer = empty((min(2**25, adjacency.entries),), adjacency.indices.dtype)
+    words = x.view(np.int64)
+    chunks = spans(adjacency.entries, 2**25)
+
+    def read(loop: Any, chunk: tuple[int, int]) -> float:
+        part = source.rows(*chunk, buffer)
+        pieces = spans(len(part), -(-len(part) // (8 * available())))
+        return timed(lambda: run([partial(loop, part, words, *piece) for piece in pieces]))
+
+    for loop in loops.values():
+        loop(np.zeros(1, buffer.dtype), words, 0, 1)  # compiles
+    middle = chunks[len(chunks) // 2]
+    fastest = min(loops.values(), key=lambda loop: min(read(loop, middle) for _ in range(2)))
+    return sum(read(fastest, chunk) for chunk in chunks)
+
+
+def summary(runs: list[dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
+    both = [run["memory_seconds"] / run["seconds"] for run in runs if "memory_seconds" in run]
+    ratios: dict[str, float | None] = {
+        "gather_limit_min": min(run["gather_limit"] for run in runs),
+        "disk_vs_memory": min(both, default=None),
+        "peak_vs_budget": max(run["peak_bytes"] for run in runs) / budget_of(options),
+    }
+    large = [run for run in runs if run["entries"] > 80_000_000]
+    if len(large) > 1:
+        first, last = large[0], large[-1]
+        per_entry = [run["seconds"] / run["entries"] for run in (first, last)]
+        of_limit = [run["limit_seconds"] / run["entries"] for run in (first, last)]
+        ratios["growth_vs_limit"] = (per_entry[1] / per_entry[0]) / (of_limit[1] / of_limit[0])
+    return {
+        "runs": runs,
+        "ratios": ratios,
+        "features": options.features,
+        "hops": options.hops,
+        "storage": options.storage,
+        "memory": options.memory,
+        "machine": {"threads": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0], "kind": platform.platform()},
+    }
+
+
+def budget_of(options: argparse.Namespace) -> int:
+    from gamlp.sizes import parse_size
+
+    return parse_size(options.memory)
+
+
+def timed(work: Any) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def resident(what: str) -> int:
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return int(status.split(what)[1].split()[0]) * 1024
+
+
+def show(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()
