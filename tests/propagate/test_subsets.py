@@ -60,16 +60,23 @@ def by_hand(graph, subset, hops):
 SUBSETS = [("writes", "first"), ("cites",), ("writes", "at"), ("writes", "cites", "about", "first", "at")]
 
 
-@pytest.mark.parametrize("memory", [8.0, 1e-7], ids=["in memory", "on disk"])
-def test_hops_equal_loops_in_float64(graph, memory):
+@pytest.mark.parametrize("budget", [8.0, 1e-7], ids=["in memory", "on disk"])
+def test_hops_equal_loops_in_float64(graph, budget):
     rows = np.array([0, 2, 3])
-    found = subset_hops(graph, graph.features, SUBSETS, hops=3, rows=rows, memory=memory, normalization=MEAN)
-    values = found.values if memory == 8 else shelf_of(found).take(np.arange(3))
-    assert isinstance(found.values, Shelf) == (memory < 8)
+    found = subset_hops(graph, graph.features, SUBSETS, hops=3, rows=rows, budget=budget, normalization=MEAN)
+    values = found.values if budget == 8 else shelf_of(found).take(np.arange(3))
+    assert isinstance(found.values, Shelf) == (budget < 8)
     assert values.shape == (3, 4, 4, 2)
     assert (found.subsets, found.count) == (4, 3)
     for number, subset in enumerate(SUBSETS):
         np.testing.assert_allclose(values[:, number], by_hand(graph, subset, 3)[rows], rtol=1e-6)
+
+
+def test_the_engine_on_disk_gives_the_same(graph, tmp_path):
+    wanted = {"hops": 2, "rows": np.arange(4), "normalization": MEAN}
+    here = subset_hops(graph, graph.features, SUBSETS, **wanted)
+    there = subset_hops(graph, graph.features, SUBSETS, cache=tmp_path, memory=2**27, **wanted)
+    np.testing.assert_allclose(there.values, here.values, rtol=1e-6)
 
 
 def test_one_hop_by_hand(graph):
@@ -93,7 +100,7 @@ def test_the_limit_is_the_mean_over_the_subsets(graph):
 
 def test_temporary_files_go_with_the_hops(graph, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    found = subset_hops(graph, graph.features, SUBSETS, hops=2, rows=np.arange(4), memory=1e-7, normalization=MEAN)
+    found = subset_hops(graph, graph.features, SUBSETS, hops=2, rows=np.arange(4), budget=1e-7, normalization=MEAN)
     assert len(list(tmp_path.glob("gamlp-hops-*"))) == 1
     fewer = shelf_of(found).first_hops(2)
     del found

@@ -66,17 +66,17 @@ def subset_hops(
     hops: int,
     rows: Array,
     cache: Path | None = None,
-    memory: float = 8.0,
+    budget: float = 8.0,
     stationary: bool = False,
     storage: str = "float32",
     **options: Any,
 ) -> Hops:
-    """Return the hops of `rows` over every subset; more than `memory` GiB of them stay on disk.
+    """Return the hops of `rows` over every subset; more than `budget` GiB of them stay on disk.
 
-    options: normalization and device, as for `propagate`.
+    options: normalization, device, memory and write, as for `cached_propagate`.
     """
     shape = (len(rows), len(subsets), hops + 1, features.shape[1])
-    fits = np.prod(shape, dtype=np.float64) * np.dtype(storage).itemsize <= memory * 2**30
+    fits = np.prod(shape, dtype=np.float64) * np.dtype(storage).itemsize <= budget * 2**30
     place = cache if fits or cache is not None else Path(tempfile.mkdtemp(prefix="gamlp-hops-"))
     stack = np.empty(shape, storage) if fits else None
     parts: list[Array] = []
@@ -106,7 +106,7 @@ def subset_hops(
     shelf = Shelf(parts)
     if cache is None and place is not None:
         weakref.finalize(shelf, shutil.rmtree, place, ignore_errors=True)
-    log.warning("%s need more than %g GiB: they stay on disk.", "The hops of the subsets", memory)
+    log.warning("The hops of the subsets need more than %g GiB: they stay on disk.", budget)
     return Hops(cast(Array, shelf), rows, limit)  # read through `shelf_of`
 
 

@@ -71,7 +71,7 @@ class Model:
         }
         if not self.subsets:
             return propagate(graph.adjacency, features, **options)
-        return subset_hops(graph, features, self.subsets, memory=settings.subset_memory, **options)
+        return subset_hops(graph, features, self.subsets, budget=settings.subset_memory, **options)
 
     def probabilities(
         self, adjacency: Adjacency, features: Array, known: Array | None = None, *, device: str = "cpu"
