@@ -11,7 +11,9 @@ import numpy as np
 
 from gamlp.errors import FormatError, MissingFileError
 from gamlp.files import Array
+from gamlp.progress import progress
 
+MEGABYTE = 10**6
 BLOCK = 2**24  # bytes of text parsed at a time
 
 
@@ -46,9 +48,24 @@ def read_matrix(path: Path, kind: Any) -> Array:
         with csv.open_csv(path, read_options=layout) as peek:
             names = peek.schema.names
         types = csv.ConvertOptions(column_types={name: pa.from_numpy_dtype(kind) for name in names})
-        with csv.open_csv(path, read_options=layout, convert_options=types) as batches:
-            blocks = [stack(batch, kind) for batch in batches]
+        with (
+            pa.OSFile(str(path)) as file,
+            csv.open_csv(plain_text(file, path), read_options=layout, convert_options=types) as batches,
+            progress(f"read {path.name}, MB", total=file.size() // MEGABYTE + 1) as advance,
+        ):
+            blocks, done = [], 0
+            for batch in batches:
+                blocks.append(stack(batch, kind))
+                advance(file.tell() // MEGABYTE - done)
+                done = file.tell() // MEGABYTE
         return np.concatenate([np.empty((0, len(names)), dtype=kind), *blocks])
+
+
+def plain_text(file: Any, path: Path) -> Any:
+    """Return the stream of a file's text, unpacked where its name ends in .gz."""
+    import pyarrow as pa
+
+    return pa.CompressedInputStream(file, "gzip") if path.suffix == ".gz" else file
 
 
 def stack(batch: Any, kind: Any) -> Array:

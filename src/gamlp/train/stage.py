@@ -92,7 +92,7 @@ def train_stage(
                 evaluate(network, inputs, lesson, course, loss)
             if checkpoint.due():
                 checkpoint.save(*saved(course, network, adam, averaged))
-            advance(1, note=f"valid {100 * course.best_score[0]:.2f} %")
+            advance(1, note=f"valid {100 * course.best_score[0]:.2f} %" if course.best_score[0] >= 0 else "")
     network.load_state_dict(course.best)
     return course
 
