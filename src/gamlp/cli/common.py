@@ -17,7 +17,7 @@ from rich.console import Console
 
 from gamlp.cli import complete
 from gamlp.errors import Interrupted, SettingsError, did_you_mean
-from gamlp.progress import report_to
+from gamlp.progress import progress, report_to
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
@@ -84,7 +84,8 @@ def read_source(source: dict[str, Any]) -> Graph:
     options = dict(source["options"])
     if "features" in options:
         options["features"] = Path(options["features"])
-    graph = read_graph(source["what"], root=Path(source["root"]), **options)
+    with progress(f"read {' '.join(Path(word).name for word in source['what'])}"):
+        graph = read_graph(source["what"], root=Path(source["root"]), **options)
     for note in getattr(graph, "notes", ()):
         console.print(f"Note: {note}", markup=False, highlight=False, soft_wrap=True)
     return graph
