@@ -37,7 +37,7 @@ def predict(
 ) -> None:
     """Write the class of every node: of the run's own graph, or of another graph with the same features."""
     from gamlp.errors import MissingFileError
-    from gamlp.train.predictions import check_ending, predictions_table, stored, write_table
+    from gamlp.train.predictions import check_ending, prediction_tables, stored, write_predictions_to
     from gamlp.train.prepare import check_device
 
     check_ending(out)
@@ -57,7 +57,7 @@ def predict(
         else:
             graph = own_graph(record, run)
             rows, probabilities = stored(folder)
-        write_table(predictions_table(graph, rows, probabilities, seed=None if what else chosen), out)
+        write_predictions_to(prediction_tables(graph, rows, probabilities, seed=None if what else chosen), out)
     result: dict[str, Any] = {
         "run": str(run), "seed": chosen, "dataset": graph.name, "nodes": len(rows), "out": str(out),
         "mean_confidence": float(probabilities.max(axis=1).mean()),

@@ -14,6 +14,7 @@ import torch
 from gamlp.files import Array
 from gamlp.model import Network, Output
 from gamlp.propagate.hops import Hops
+from gamlp.train.mapped_rows import mapped_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,6 +36,7 @@ class Inputs:
         if self.hops.rows is not None:
             self._row_of = np.full(self.nodes, -1, dtype=np.int64)
             self._row_of[self.hops.rows] = np.arange(len(self.hops.rows))
+        self._file = mapped_rows(self.hops.values)
         self._kept: dict[bytes, tuple[Tensor, Tensor | None, Tensor | None]] = {}
 
     def rows_of(self, ids: Array) -> Array:
@@ -65,6 +67,8 @@ class Inputs:
         yield
 
     def _hop_rows(self, rows: Array) -> Tensor:
+        if self._file is not None:
+            return torch.from_numpy(self._file.take(rows)).to(self.device).float()
         return self._tensor(self.hops.values, rows)
 
     def _tensor(self, values: Array, rows: Array) -> Tensor:

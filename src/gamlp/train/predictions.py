@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,45 +11,64 @@ import numpy as np
 from gamlp.errors import InputError
 from gamlp.files import Array, read_array, replacing
 from gamlp.graph.graph import Graph
+from gamlp.threads import spans
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ROWS_A_TABLE = 2**17
+SETS = np.array(["", "train", "valid", "test"], dtype=object)
 
-def predictions_table(graph: Graph, rows: Array, probabilities: Array, *, seed: int | None = None) -> pa.Table:
-    """Return columns id, predicted, confidence, label (empty where unknown) and, with a seed, set."""
+
+def prediction_tables(
+    graph: Graph, rows: Array, probabilities: Array, *, seed: int | None = None, rows_a_table: int = ROWS_A_TABLE
+) -> Iterator[pa.Table]:
+    """Yield tables with columns id, predicted, confidence, label (empty where unknown) and, with a seed, set.
+
+    `probabilities` (R, C) may be memory-mapped: one table's rows are in memory at a time.
+    """
     import pyarrow as pa
 
     classes = np.array(graph.classes, dtype=object)
-    labels = graph.labels[rows]
-    known = classes[labels]  # a label −1 takes the last class, and is emptied next
-    known[labels < 0] = None
-    columns = {
-        "id": pa.array((np.arange(graph.nodes) if graph.names is None else graph.names)[rows]),
-        "predicted": pa.array(classes[probabilities.argmax(axis=1)]),
-        "confidence": pa.array(probabilities.max(axis=1).astype(np.float32)),
-        "label": pa.array(known, type=pa.string()),
-    }
-    if seed is not None:
-        member = np.full(graph.nodes, "", dtype=object)
-        split = graph.split_for(seed)
-        member[split.train], member[split.valid], member[split.test] = "train", "valid", "test"
-        columns["set"] = pa.array(member[rows])
-    return pa.table(columns)
+    members = None if seed is None else membership(graph, seed)
+    for first, last in spans(len(rows), rows_a_table) or [(0, 0)]:
+        ids, part = rows[first:last], np.asarray(probabilities[first:last])
+        labels = graph.labels[ids]
+        known = classes[labels]  # a label −1 takes the last class, and is emptied next
+        known[labels < 0] = None
+        columns = {
+            "id": pa.array(ids if graph.names is None else graph.names[ids]),
+            "predicted": pa.array(classes[part.argmax(axis=1)], type=pa.string()),
+            "confidence": pa.array(part.max(axis=1, initial=0).astype(np.float32)),
+            "label": pa.array(known, type=pa.string()),
+        }
+        if members is not None:
+            columns["set"] = pa.array(SETS[members[ids]], type=pa.string())
+        yield pa.table(columns)
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write .parquet or .csv, by the name's ending."""
+def membership(graph: Graph, seed: int) -> Array:
+    """Return for each node the place of its set in SETS, (N,) uint8."""
+    split = graph.split_for(seed)
+    member = np.zeros(graph.nodes, np.uint8)
+    for at, ids in enumerate((split.train, split.valid, split.test), start=1):
+        member[ids] = at
+    return member
+
+
+def write_predictions_to(tables: Iterable[pa.Table], path: Path) -> None:
+    """Write .parquet or .csv, by the name's ending, a table at a time; in Parquet each is a row group."""
+    from pyarrow import csv, parquet
+
     check_ending(path)
+    kind = parquet.ParquetWriter if path.suffix == ".parquet" else csv.CSVWriter
     with replacing(path) as file:
-        if path.suffix == ".parquet":
-            from pyarrow import parquet
-
-            parquet.write_table(table, file)
-        else:
-            from pyarrow import csv
-
-            csv.write_csv(table, file)
+        waiting = iter(tables)
+        first = next(waiting)
+        with kind(file, first.schema) as writer:
+            writer.write_table(first)
+            for table in waiting:
+                writer.write_table(table)
 
 
 def check_ending(path: Path) -> None:
@@ -60,9 +80,9 @@ def check_ending(path: Path) -> None:
 def write_predictions(graph: Graph, folder: Path, seed: int) -> None:
     """Write predictions.parquet of a run from what its seed left."""
     rows, probabilities = stored(folder / f"seed-{seed}")
-    write_table(predictions_table(graph, rows, probabilities, seed=seed), folder / "predictions.parquet")
+    write_predictions_to(prediction_tables(graph, rows, probabilities, seed=seed), folder / "predictions.parquet")
 
 
 def stored(seed_folder: Path) -> tuple[Array, Array]:
-    """Return the rows and probabilities that a finished seed left."""
-    return read_array(seed_folder / "rows.npy"), read_array(seed_folder / "probabilities.npy")
+    """Return the rows and probabilities that a finished seed left, the latter memory-mapped."""
+    return read_array(seed_folder / "rows.npy"), read_array(seed_folder / "probabilities.npy", memory_map=True)

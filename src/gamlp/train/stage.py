@@ -115,7 +115,7 @@ def run_epoch(
     inputs.begin_epoch(network, np.concatenate(sets), key)
     network.train()
     total = 0.0
-    for step, whole in enumerate(batches(sets, settings.batch_size, key=key)):
+    for step, whole in enumerate(batches(sets, settings.batch_size, key=key, run=settings.shuffle_runs)):
         parts = [together.share(ids) for ids in whole]
         network.set_step(seed_of(*key[:2], *([together.rank] if together.rank else [])), key[2] * steps + step)
         adam.zero_grad()
