@@ -72,7 +72,7 @@ class Spans:
         return part
 
     def block(self, first: int, last: int, columns: slice) -> Array:
-        """Return array[first:last, columns] as float32 by rows."""
+        """Return array[first:last, columns] as float32, by rows, or by columns where the file is."""
         array = self.array
         if self._file is None or array.ndim != 2:
             return np.ascontiguousarray(array[first:last, columns], dtype=np.float32)
@@ -82,7 +82,7 @@ class Spans:
         by_columns = np.empty((columns.stop - columns.start, last - first), array.dtype)
         for at, column in enumerate(range(columns.start, columns.stop)):
             self._read(by_columns[at], (column * self.shape[0] + first) * array.dtype.itemsize)
-        return np.ascontiguousarray(by_columns.T, dtype=np.float32)
+        return by_columns.astype(np.float32, copy=False).T
 
     def check_unchanged(self) -> None:
         """Refuse to go on with a file that someone wrote to in the meantime."""

@@ -318,6 +318,22 @@ def test_float16_that_overflows_leaves_nothing(tmp_path):
     assert not (tmp_path / "hops").exists()
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
+def test_float16_notices_what_is_no_number(tmp_path, order, bad):
+    values = FEATURES.copy()
+    values[17, 3] = bad
+    with pytest.raises(NotFiniteError, match="NaN or infinite"):
+        propagate_to(tmp_path / "hops", GRAPH, mapped(tmp_path, "x", values, order), hops=1, storage="float16")
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_float16_from_files_is_float16_in_memory(tmp_path, order):
+    values = (FEATURES * np.geomspace(1e-6, 1e3, 40)).astype(np.float32)
+    found = propagate_to(tmp_path / "hops", GRAPH, mapped(tmp_path, "x", values, order), hops=2, storage="float16")
+    assert_array_equal(found.values, propagate(GRAPH, values, hops=2, storage="float16").values)
+
+
 def test_entries_beyond_2_to_the_31(tmp_path):
     """A sparse file of 2³¹ + 1,000 entries, of which the last 20 belong to nodes: offsets pass 2³¹, bytes 2³³."""
     entries = 2**31 + 1000

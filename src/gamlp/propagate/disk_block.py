@@ -134,7 +134,7 @@ class StreamedBlock:
 
         self._shape(width)
         if self.storage == "float16":
-            self.columns = lift(np.max([self._peak(*loaded) for loaded in ahead(load, len(chunks))], axis=0))
+            self.columns = lift(np.max([self._peak(*loaded[1:]) for loaded in ahead(load, len(chunks))], axis=0))
         for first, values, scale in ahead(load, len(chunks)):
             x = layout.bits(self.x)[first : first + len(values)]
             pack = partial(_pack, values, scale, self.columns, x)
@@ -206,8 +206,13 @@ class StreamedBlock:
             ]
         )
 
-    def _peak(self, first: int, values: Array, scale: Array) -> Array:
-        return np.asarray(np.abs(values * scale[:, None]).max(axis=0))
+    def _peak(self, values: Array, scale: Array) -> Array:
+        """Return the largest |x|·scale of each column; infinite or NaN if one of them is."""
+        find = disk_kernels.peaks if values.flags.c_contiguous else disk_kernels.peaks_of_columns
+        given = values if values.flags.c_contiguous else values.T
+        size = VALUES_A_PIECE // values.shape[1] + 1
+        found = self.run([partial(find, given, scale, *span) for span in spans(len(values), size)])
+        return np.asarray(np.max(found, axis=0))
 
     def _keep_features(self, first: int, values: Array, sink: Sink) -> None:
         """Give hop 0 of the wanted rows among first … to the sink."""
@@ -235,7 +240,10 @@ class StreamedBlock:
 
 
 def _pack(values: Array, scale: Array, columns: Array, x: Array, first: int, last: int) -> None:
-    layout.pack(values[first:last], scale, columns, x, first)
+    if values.flags.c_contiguous:
+        layout.pack(values[first:last], scale, columns, x, first)
+    else:
+        disk_kernels.pack_columns(values.T, scale, columns, x, first, last)
 
 
 def _bytes_a_row(features: Any, width: int) -> int:
