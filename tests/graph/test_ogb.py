@@ -5,7 +5,9 @@ import pytest
 
 from gamlp.errors import FormatError, LabelError, ShapeError
 from gamlp.graph.ogb import class_numbers, read_ogb
+from gamlp.graph.out_of_core.directory import import_ogb
 from gamlp.graph.splits import Split
+from gamlp.graph.store import load_graph
 
 FILES = {
     "raw/edge.csv.gz": "0,1\n1,2\n2,1\n",
@@ -41,6 +43,15 @@ def check(graph):
     assert [part.tolist() for part in (graph.split.train, graph.split.valid, graph.split.test)] == [[0, 1], [2], [3]]
 
 
+@pytest.mark.parametrize("binary", [False, True])
+def test_import_within_memory(folder, tmp_path, binary):
+    if binary:
+        binary_form(folder)
+    facts = import_ogb(tmp_path / "g", folder, "ogbn-x", split="time", memory=2**20)
+    assert (facts["nodes"], facts["entries"], facts["features"], facts["labelled"]) == (4, 4, 2, 3 + (not binary))
+    check(load_graph(tmp_path / "g"))
+
+
 def test_text_form(folder):
     graph = read_ogb(folder, "ogbn-arxiv", split="time")
     check(graph)
@@ -48,7 +59,7 @@ def test_text_form(folder):
     assert graph.name == "ogbn-arxiv"
 
 
-def test_binary_form_with_unknown_labels(folder):
+def binary_form(folder):
     for name in FILES:
         if name.startswith("raw"):
             (folder / name).unlink()
@@ -60,6 +71,10 @@ def test_binary_form_with_unknown_labels(folder):
         num_edges_list=np.array([3]),
     )
     np.savez(folder / "raw/node-label.npz", node_label=np.array([[0], [2], [1], [np.nan]], dtype=np.float32))
+
+
+def test_binary_form_with_unknown_labels(folder):
+    binary_form(folder)
     graph = read_ogb(folder, "ogbn-papers100M", split="time")
     check(graph)
     assert graph.labels.tolist() == [0, 2, 1, -1]

@@ -20,10 +20,11 @@ from gamlp.errors import GamlpError, StorageError
 from gamlp.files import digest, read_array, read_json, write_array, write_json
 from gamlp.graph import ogb
 from gamlp.graph.assemble import as_split
-from gamlp.graph.columns import kind_of
+from gamlp.graph.columns import kind_of, open_table
 from gamlp.graph.edges import EdgeColumns
 from gamlp.graph.nodes import NodeColumns
 from gamlp.graph.out_of_core.build import build_adjacency
+from gamlp.graph.out_of_core.matrix import write_matrix
 from gamlp.graph.out_of_core.nodes import NodeFiles
 from gamlp.graph.out_of_core.sources import ArrayEdges, EdgeSource, TableEdges, edge_source, file_key
 from gamlp.graph.splits import Split, SplitRule
@@ -68,24 +69,23 @@ def import_ogb(
     out: Path, folder: Path, name: str, *, split: str, memory: int = MEMORY, overwrite: bool = False
 ) -> dict[str, Any]:
     """Import the raw folder of one of the Open Graph Benchmark's data sets (see `ogb.read_ogb`), however large."""
-    raw = Path(folder) / "raw"
-    options = Options(memory)
+    raw, options = Path(folder) / "raw", Options(memory)
+    write: Callable[[Path], None]
     if (raw / ogb.BINARY[0]).is_file():
         edges, features, labels = ogb.read_binary(raw)
-        own = features.filename if isinstance(features, np.memmap) else None
         nodes = len(features)
         stream: EdgeSource = ArrayEdges(edges[0], edges[1], None, nodes=nodes, key=file_key(raw / ogb.BINARY[0]))
-        files = None if own is None else NodeFiles(nodes, None, Path(own), NodeColumns())
+        write = partial(write_matrix, features=features)
     else:
         labels = read_matrix(raw / ogb.TEXT[2], np.float64)[:, 0]
-        nodes, features = len(labels), None
-        files = NodeFiles.open(raw / ogb.TEXT[1], None, NodeColumns())
+        nodes = len(labels)
+        write = NodeFiles(nodes, open_table(raw / ogb.TEXT[1]), None, NodeColumns()).write_features
         stream = TableEdges(raw / ogb.TEXT[0], EdgeColumns(), nodes=nodes)
     numbers, classes = ogb.class_numbers(labels)
     sets = [read_matrix(Path(folder) / "split" / split / f"{part}.csv.gz", np.int64)[:, 0] for part in ogb.SETS]
     fixed = as_split(*sets, nodes=nodes)
     with working_folder(out, digest(stream.key, repr(options)), overwrite=overwrite) as work:
-        once(work / "features.npy", files.write_features if files else partial(write_array, array=np.asarray(features)))
+        once(work / "features.npy", write)
         for part, values in zip(("labels", *ogb.SETS), (numbers, fixed.train, fixed.valid, fixed.test), strict=True):
             write_array(work / f"{part}.npy", values)
         build(work, stream, nodes, options)
