@@ -53,7 +53,7 @@ def speeds(options: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
         part = values[first : first + 10_000]
         part[...] = random.standard_normal(part.shape, dtype=np.float32)
     values.flush()
-    del values
+    del values, part  # what is mapped cannot be forgotten
     ids = np.arange(options.rows)
     found = []
     for run in RUNS:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Graph
+from gamlp.graph.splits import Split
+from gamlp.propagate.hops import Hops
+from gamlp.settings import Settings
 from gamlp.train.distributed import Ranks
 from gamlp.train.one_seed import train_seed
 from gamlp.train.prepare import Workshop
@@ -31,12 +34,29 @@ def train_together(
     missing = []
     if together.rank == 0 and "result" not in open_record(graph, order, task, folder):
         missing = [seed for seed in order.seeds if not (folder / f"seed-{seed}" / "result.json").exists()]
-    missing = together.from_first(missing)
-    if missing and together.rank == 0 and workshop.cache is not None:
-        workshop.hops(task.settings, graph.split_for(missing[0]))
-    together.wait()
+    in_turn = cast(Workshop, InTurn(workshop, together))
     if together.rank == 0:
-        return train_run(graph, order, folder=folder, workshop=workshop)
-    for seed in missing:
-        train_seed(workshop, task, seed=seed, folder=None)
+        together.from_first(missing)
+        return train_run(graph, order, folder=folder, workshop=in_turn)
+    for seed in together.from_first(missing):
+        train_seed(in_turn, task, seed=seed, folder=None)
     return None
+
+
+class InTurn:
+    """A workshop in which the first rank makes the hops before the others ask for them."""
+
+    def __init__(self, workshop: Workshop, together: Ranks) -> None:
+        self.workshop, self.together = workshop, together
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.workshop, name)
+
+    def hops(self, settings: Settings, split: Split) -> Hops:
+        """Return the hops that these settings ask for; all ranks ask in the same order."""
+        if self.together.rank:
+            self.together.wait()
+            return self.workshop.hops(settings, split)
+        found = self.workshop.hops(settings, split)
+        self.together.wait()
+        return found
