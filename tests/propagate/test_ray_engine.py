@@ -192,3 +192,18 @@ def test_another_version_is_refused(ray_here, tmp_path, monkeypatch):
     monkeypatch.setattr("gamlp.__version__", "99.0")  # here; the workers have their own
     with pytest.raises(ClusterError, match=r"the one that asks has 99\.0"):
         propagate_on_cluster(tmp_path / "hops", GRAPH, FEATURES, hops=1, memory=LITTLE)
+
+
+def test_the_command_line_takes_the_same_road(ray_here, make_planted, tmp_path):
+    from typer.testing import CliRunner
+
+    from gamlp.cli.app import app
+    from gamlp.graph.store import save_graph
+    from gamlp.propagate.hops_folder import load_hops
+
+    save_graph(make_planted(), tmp_path / "graph")
+    for engine, limit in (("memory", ()), ("ray", ("--memory", "64MiB"))):
+        words = ["propagate", str(tmp_path / "graph"), "--method", "gamlp-jk", "--recipe", "default", "--out"]
+        done = CliRunner().invoke(app, [*words, str(tmp_path / engine), "--engine", engine, *limit, "--json"])
+        assert done.exit_code == 0, done.output
+    assert_array_equal(load_hops(tmp_path / "ray").values, load_hops(tmp_path / "memory").values)
