@@ -21,12 +21,14 @@ import numpy as np
 
 from gamlp.errors import GamlpError, StorageError
 from gamlp.files import Array, array_header, read_array, read_json, sync_folder, write_json
+from gamlp.graph.out_of_core.groups import boot
 from gamlp.sizes import in_words
 from gamlp.spans import Spans, close_all
 from gamlp.threads import spans
 
 FORMAT = 1
 JOIN_BYTES = 2**24
+SMALL = 2**26  # bytes of a block that is sooner computed again than waited for
 
 
 class Parts:
@@ -39,13 +41,14 @@ class Parts:
 
     def open(self, key: str, blocks: list[slice]) -> list[slice]:
         """Return the blocks to compute: those begun with if this is the same work, else these, from nothing."""
-        wanted = {"format": FORMAT, "key": key, "blocks": [[block.start, block.stop] for block in blocks]}
+        widest = max(block.stop - block.start for block in blocks)
+        since = "" if self._is_synced(widest) else boot()
+        wanted = {"format": FORMAT, "key": key, "boot": since, "blocks": [[b.start, b.stop] for b in blocks]}
         try:
             there = read_json(self.folder / "plan.json")
         except GamlpError:
             there = {}
-        widest = max(block.stop - block.start for block in blocks)
-        same = isinstance(there, dict) and there.get("format") == FORMAT and there.get("key") == key
+        same = isinstance(there, dict) and all(there.get(name) == wanted[name] for name in ("format", "key", "boot"))
         if same and all(stop - start <= widest for start, stop in there["blocks"]):
             return [slice(start, stop) for start, stop in there["blocks"]]
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -65,9 +68,10 @@ class Parts:
         writer = BlockWriter(temporary, (self.rows, width), self.storage)
         try:
             yield writer
-            writer.finish()
+            writer.finish(to_disk=self._is_synced(width))
             temporary.rename(self._place(block))
-            sync_folder(self.folder)
+            if self._is_synced(width):
+                sync_folder(self.folder)
         finally:
             writer.close()
             shutil.rmtree(temporary, ignore_errors=True)
@@ -93,6 +97,11 @@ class Parts:
             os.fsync(file.fileno())
         close_all([source for of_hop in sources for source in of_hop])
 
+    def _is_synced(self, width: int) -> bool:
+        """Say whether blocks are brought to the disk at once: not small ones, if the boot tells a power cut."""
+        size = self.rows * len(self.hops) * width * self.storage.itemsize
+        return size > SMALL or bool(self.attempt) or not boot()
+
     def _place(self, block: int) -> Path:
         return self.folder / f"block-{block:05}"
 
@@ -111,11 +120,12 @@ class BlockWriter:
             self._files[hop].write(array_header(self.shape, self.storage))
         self._files[hop].write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
 
-    def finish(self) -> None:
-        """Bring everything to the disk."""
+    def finish(self, *, to_disk: bool) -> None:
+        """Write everything out, and bring it to the disk or leave that to the system."""
         for file in self._files.values():
             file.flush()
-            os.fsync(file.fileno())
+            if to_disk:
+                os.fsync(file.fileno())
 
     def close(self) -> None:
         """Let the files go."""
