@@ -1,7 +1,5 @@
 """The scikit-learn face: its own checks, and what is ours: graphs, unknown labels, saving without pickle."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy import sparse
@@ -22,6 +20,7 @@ from gamlp.errors import (
     ShapeError,
     SplitError,
 )
+from gamlp.files import read_json, write_json
 
 QUICK = {"hidden": 16, "epochs": 15, "learning_rate": 0.03}
 PLAIN = {"head_layers": 2, "batch_norm": False}
@@ -212,9 +211,9 @@ def test_a_plain_network_with_words_and_numpy_parameters_is_saved(tmp_path):
 def test_a_folder_that_is_no_classifier_is_refused(world, tmp_path):
     *_, fitted = world
     fitted.save(tmp_path / "model")
-    facts = json.loads((tmp_path / "model" / "classifier.json").read_text())
+    facts = read_json(tmp_path / "model" / "classifier.json")
     for broken in ([], {}, {**facts, "kind": "no such type"}, {**facts, "parameters": {"depth": 3}}):
-        (tmp_path / "model" / "classifier.json").write_text(json.dumps(broken))
+        write_json(tmp_path / "model" / "classifier.json", broken)
         with pytest.raises(FormatError):
             GAMLPClassifier.load(tmp_path / "model")
     with pytest.raises(InputError):

@@ -24,6 +24,7 @@ from gamlp.methods import method_named
 from gamlp.model import count_parameters
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import load_recipe
+from gamlp.seals import check_files, seal_files
 from gamlp.train.checkpoint import load_tensors, save_tensors
 from gamlp.train.model_file import Model, load_model, save_model
 from gamlp.train.prepare import Workshop, check_device
@@ -149,6 +150,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "names": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
             "history": self.history_,
             "iterations": self.n_iter_,
+            "files": seal_files(folder / name for name in ("model.json", "fitted.safetensors")),
         }
         write_json(folder / "classifier.json", facts)
 
@@ -157,6 +159,8 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Read back what `save` wrote."""
         folder = Path(folder)
         facts = read_json(folder / "classifier.json")
+        if isinstance(facts, dict) and isinstance(facts.get("files"), dict):
+            check_files(folder, facts["files"])
         tensors, more = load_tensors(folder / "fitted.safetensors")
         try:
             loaded = cls(**facts["parameters"])

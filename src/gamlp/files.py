@@ -24,7 +24,9 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from gamlp.claims import hold, sweep
 from gamlp.errors import FormatError, MissingFileError, StorageError
+from gamlp.seals import sealed, unsealed
 
 Array = npt.NDArray[Any]
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -36,7 +38,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(path)
         with temporary.open("wb") as file:
+            hold(file.fileno())
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -64,18 +68,18 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_json(path: Path, content: object) -> None:
-    """Write `content` as readable JSON, whole or not at all."""
+    """Write `content` as readable JSON with a checksum, whole or not at all."""
     with replacing(path) as file:
-        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+        file.write((json.dumps(sealed(content), indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file that gamlp wrote."""
+    """Read a JSON file that gamlp wrote; one that has changed since is refused."""
+    if not path.is_file():  # nor a pipe or a device, which may never end
+        raise MissingFileError(f"{path} is not there.\nIs this the right folder?")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise MissingFileError(f"{path} is not there.\nIs this the right folder?") from error
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        return unsealed(json.loads(path.read_text(encoding="utf-8")), path)
+    except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not JSON, a number of a million digits
         raise FormatError(f"{path} is not readable JSON ({error}).\nRestore it, or make it again.") from error
 
 

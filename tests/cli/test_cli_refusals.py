@@ -1,7 +1,6 @@
 """Bad input: one clear message on standard error, exit code 2, nothing on standard output, nothing written."""
 
 import errno
-import json
 import os
 import pickle
 import shutil
@@ -11,6 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
+from gamlp.files import read_json, write_json
 from gamlp.graph import planetoid
 from gamlp.graph.store import save_graph
 
@@ -258,19 +258,19 @@ def test_predict_what_is_not_there(gamlp, run, tmp_path):
 def test_predict_from_an_unfinished_or_damaged_run(gamlp, run, tmp_path):
     copy = tmp_path / "copy"
     shutil.copytree(run, copy)
-    record = json.loads((run / "run.json").read_text())
+    record = read_json(run / "run.json")
     out = tmp_path / "predictions.csv"
     unfinished = {key: value for key, value in record.items() if key != "result"}
-    (copy / "run.json").write_text(json.dumps(unfinished))
+    write_json(copy / "run.json", unfinished)
     refused(gamlp("predict", copy, "--out", out), "not finished", "--resume")
     for broken in ("", "[]", "{}", '{"graph": {}'):
         (copy / "run.json").write_text(broken)
         refused(gamlp("predict", copy, "--out", out), "run.json")
         refused(gamlp("train", "--resume", copy), "run.json")
-    (copy / "run.json").write_text(json.dumps(record))
+    write_json(copy / "run.json", record)
     weights = copy / "seed-0" / "probabilities.npy"
     weights.write_bytes(weights.read_bytes()[:-8])
-    refused(gamlp("predict", copy, "--out", out), "probabilities.npy")
+    refused(gamlp("predict", copy, "--out", out), "probabilities.npy", code=3)
     assert not out.exists()
 
 

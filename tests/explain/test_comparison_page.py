@@ -11,7 +11,7 @@ from gamlp.explain.command import comparison_command
 from gamlp.explain.comparison import differing_settings, write_comparison
 from gamlp.explain.dots import dot_chart
 from gamlp.explain.entries import behind, entries_of
-from gamlp.files import write_json
+from gamlp.files import read_json, write_json
 from gamlp.graph.store import save_graph
 
 HOSTILE = "<script>alert(1)</script>"
@@ -138,7 +138,7 @@ def test_what_cannot_be_set_side_by_side(tmp_path, comparison):
         write_comparison([one, comparison])
     with pytest.raises(MissingFileError, match="neither run"):
         write_comparison([tmp_path / "nowhere"])
-    unfinished = json.loads((comparison / "comparison.json").read_text())
+    unfinished = read_json(comparison / "comparison.json")
     del unfinished["rows"]
     write_json(comparison / "comparison.json", unfinished)
     with pytest.raises(MissingFileError, match="gamlp compare --resume"):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gamlp.cli import main
+from gamlp.files import read_json, write_json
 from gamlp.graph.splits import Split
 
 
@@ -86,9 +87,9 @@ def test_an_unfinished_run_and_a_changed_graph(tiny_graph, run_of, capsys):
     code, _, err = run_command(capsys, "explain", run)
     assert code == 2
     assert "The graph has changed since the run" in err
-    record = json.loads((run / "run.json").read_text())
+    record = read_json(run / "run.json")
     del record["result"]
-    (run / "run.json").write_text(json.dumps(record))
+    write_json(run / "run.json", record)
     code, _, err = run_command(capsys, "explain", run)
     assert code == 2
     assert "is not finished" in err

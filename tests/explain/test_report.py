@@ -16,6 +16,7 @@ from gamlp.explain.charts import Line, line_chart, nice_ticks
 from gamlp.explain.command import command_of
 from gamlp.explain.learning import series, stage_marks
 from gamlp.explain.report import write_report
+from gamlp.files import read_json, write_json
 from gamlp.graph.splits import Split
 
 HOSTILE = "<script>alert(1)</script>"
@@ -119,10 +120,10 @@ def test_a_graph_without_test_labels(tiny_graph, run_of):
     split = Split(tiny_graph.split.train, tiny_graph.split.valid, np.zeros(0, dtype=np.int64))
     graph = replace(tiny_graph, split=split)
     run = run_of(graph)
-    record = json.loads((run / "run.json").read_text())
+    record = read_json(run / "run.json")
     for scores in (record["result"], *record["result"]["runs"]):
         scores |= {key: None for key in scores if key.startswith("test_")}
-    (run / "run.json").write_text(json.dumps(record))
+    write_json(run / "run.json", record)
     page, _ = page_of(graph, run)
     ids = {found.get("id") for _, found in page.elements}
     assert {"result", "learning", "attention"} <= ids

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
+from gamlp.files import read_json, write_json
 from gamlp.graph import store
 from gamlp.graph.graph import Adjacency, Graph
 from gamlp.graph.splits import Split, SplitRule
@@ -133,8 +134,7 @@ def test_other_dtype(folder):
     ],
 )
 def test_broken_contents(folder, change, message):
-    contents = json.loads((folder / "graph.json").read_text())
-    (folder / "graph.json").write_text(json.dumps({**contents, **change}))
+    write_json(folder / "graph.json", {**read_json(folder / "graph.json"), **change})
     with pytest.raises(FormatError, match=message):
         load_graph(folder)
 

@@ -101,7 +101,7 @@ def test_an_interrupted_write_leaves_nothing_behind(tmp_path, monkeypatch):
     def fail(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gamlp.propagate.hops_folder.os.rename", fail)
+    monkeypatch.setattr("gamlp.folders.put_in_place", fail)
     with pytest.raises(StorageError, match="No space left"):
         cached_propagate(tmp_path, GRAPH, FEATURES, hops=1)
     assert list(tmp_path.iterdir()) == []

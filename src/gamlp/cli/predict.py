@@ -37,6 +37,7 @@ def predict(
 ) -> None:
     """Write the class of every node: of the run's own graph, or of another graph with the same features."""
     from gamlp.errors import MissingFileError
+    from gamlp.train.kept import check_kept
     from gamlp.train.predictions import check_ending, prediction_tables, stored, write_predictions_to
     from gamlp.train.prepare import check_device
 
@@ -49,6 +50,7 @@ def predict(
     folder = run / f"seed-{chosen}"
     if not folder.is_dir():
         raise MissingFileError(f"{run} has no seed {chosen}.\nIt has: {', '.join(map(str, record['seeds']))}.")
+    check_kept(folder, record=record, names=("model.json",))
     with common.shown_progress():
         if what:
             graph = common.read_source(common.graph_source(what, root, column, features, directed))

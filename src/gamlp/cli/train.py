@@ -137,17 +137,14 @@ def method_of(recipe: str) -> str:
 
 def record_of(run: Path) -> dict[str, Any]:
     """Read run.json of a run directory."""
-    from gamlp.errors import FormatError, MissingFileError
-    from gamlp.files import read_json
+    from gamlp.errors import MissingFileError
+    from gamlp.train.record import read_record
 
     if not (run / "run.json").is_file():
         raise MissingFileError(
             f"{run} is not a run directory: it has no run.json.\nName a folder that gamlp train made."
         )
-    record = read_json(run / "run.json")
-    if not isinstance(record, dict) or "graph" not in record:
-        raise FormatError(f"{run / 'run.json'} does not describe a run.\nRestore it, or train again.")
-    return record
+    return read_record(run)
 
 
 def new_folder(name: str) -> Path:

@@ -21,6 +21,7 @@ from gamlp.embed.ranking import Scores, scores_from
 from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
 from gamlp.errors import FormatError, SettingsError, StorageError
 from gamlp.files import Array, check_header, read_array, read_json, replacing, write_array, write_json
+from gamlp.seals import check_files, seal_files
 
 FORMAT = 1
 READ = 2**24  # bytes at a time
@@ -49,25 +50,31 @@ def save_embeddings(folder: Path, embeddings: Embeddings, fingerprint: str) -> N
     write_array(folder / "relations.npy", embeddings.relations)
     facts = identity(embeddings.settings, embeddings.seed, fingerprint)
     scores = embeddings.scores.as_dict() if embeddings.scores else None
-    write_json(
-        folder / "embeddings.json", {**facts, "relation_names": list(embeddings.relation_names), "scores": scores}
-    )
+    facts |= {"relation_names": list(embeddings.relation_names), "scores": scores}
+    files = seal_files(folder / f"{name}.npy" for name in ("entities", "relations"))
+    write_json(folder / "embeddings.json", {**facts, "files": files})
     (folder / "checkpoint.npz").unlink(missing_ok=True)
 
 
 def load_embeddings(folder: Path, *, memory_map: bool = False) -> Embeddings:
     """Read finished embeddings."""
     facts = read_json(folder / "embeddings.json")
-    if facts.get("format") != FORMAT:
-        raise FormatError(f"{folder} has format {facts.get('format')}.\nThis version reads format {FORMAT}.")
-    return Embeddings(
-        entities=read_array(folder / "entities.npy", memory_map=memory_map),
-        relations=read_array(folder / "relations.npy"),
-        scores=scores_from(facts["scores"]) if facts["scores"] else None,
-        settings=embedding_settings_from(facts["settings"]),
-        seed=facts["seed"],
-        relation_names=tuple(facts["relation_names"]),
-    )
+    if not isinstance(facts, dict) or facts.get("format") != FORMAT:
+        raise FormatError(f"{folder} does not hold embeddings of format {FORMAT}.\nRestore them, or make them again.")
+    try:
+        check_files(folder, facts.get("files", {}))
+        return Embeddings(
+            entities=read_array(folder / "entities.npy", memory_map=memory_map),
+            relations=read_array(folder / "relations.npy"),
+            scores=scores_from(facts["scores"]) if facts["scores"] else None,
+            settings=embedding_settings_from(facts["settings"]),
+            seed=facts["seed"],
+            relation_names=tuple(facts["relation_names"]),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(
+            f"{folder / 'embeddings.json'} does not describe embeddings ({error}).\nRestore it, or make them again."
+        ) from error
 
 
 def make_folder(folder: Path) -> None:

@@ -7,6 +7,7 @@ they are. Batches are functions of (seed, step), so a checkpoint is the tables a
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 
 from gamlp import pages
+from gamlp.claims import alone
 from gamlp.embed.batches import plan_for
 from gamlp.embed.held_out import hold_out
 from gamlp.embed.ranking import evaluate
@@ -48,6 +50,12 @@ def train_embeddings(
     """
     settings = check_settings(settings or EmbeddingSettings())
     triples.check()
+    with alone(folder) if folder else nullcontext():
+        return learn(triples, settings, seed=seed, folder=folder)
+
+
+def learn(triples: Triples, settings: EmbeddingSettings, *, seed: int, folder: Path | None) -> Embeddings:
+    """Go on from what is in the folder to the end."""
     fingerprint = triples.fingerprint() if folder else ""
     facts = identity(settings, seed, fingerprint)
     if folder:

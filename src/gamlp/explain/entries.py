@@ -13,6 +13,7 @@ from typing import Any
 
 from gamlp.errors import FormatError, InputError, MissingFileError
 from gamlp.files import read_json
+from gamlp.train.record import read_record
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def entry_of(run: Path) -> Entry:
         raise MissingFileError(
             f"{run} has neither run.json nor comparison.json.\nName what gamlp train or compare made."
         )
-    record = read_json(run / "run.json")
+    record = read_record(run)
     if "result" not in record:
         raise MissingFileError(f"{run} is not finished.\nFinish it with: gamlp train --resume {run}")
     mean, std = published_of(record)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from gamlp.explain.charts import Line, line_chart, percent
 from gamlp.explain.opened import OpenedRun
 from gamlp.files import read_json
+from gamlp.train.kept import check_kept
 
 
 class Chart(NamedTuple):
@@ -20,6 +21,8 @@ class Chart(NamedTuple):
 
 def learning_curves(run: OpenedRun) -> list[dict[str, Any]]:
     """Return the charts of loss and validation accuracy: the stages one after the other, other seeds faintly."""
+    for seed in run.record["seeds"]:
+        check_kept(run.folder / f"seed-{seed}", names=("history.json",))
     histories = {seed: read_json(run.folder / f"seed-{seed}" / "history.json") for seed in run.record["seeds"]}
     other = {seed: entries for seed, entries in histories.items() if seed != run.seed}
     loss = [

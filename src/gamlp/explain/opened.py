@@ -16,6 +16,8 @@ from gamlp.errors import MissingFileError, SettingsError, ShapeError
 from gamlp.files import Array, read_array, read_json
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
+from gamlp.train.kept import check_kept
+from gamlp.train.record import read_record
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +83,14 @@ class OpenedRun:
 
 def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> OpenedRun:
     """Read what a seed of a finished run left; by default the best seed on validation."""
-    record = read_json(folder / "run.json")
+    record = read_record(folder)
     if "result" not in record:
         raise MissingFileError(f"{folder} is not finished.\nFinish it with: gamlp train --resume {folder}")
     chosen = int(record["result"]["best_seed"] if seed is None else seed)
     place = folder / f"seed-{chosen}"
     if not (place / "rows.npy").exists():
         raise MissingFileError(f"{folder} has no seed {chosen}.\nIt has: {', '.join(map(str, record['seeds']))}.")
+    check_kept(place, record=record)
     rows, probabilities = read_array(place / "rows.npy"), read_array(place / "probabilities.npy")
     if (len(rows) and int(rows.max()) >= graph.nodes) or probabilities.shape[1] != len(graph.classes):
         raise ShapeError(

@@ -11,8 +11,6 @@ features, so a graph larger than memory opens at once; `verify` costs one pass o
 
 from __future__ import annotations
 
-import secrets
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.files import Array, digest, read_array, read_json, sync_folder, write_array, write_json
+from gamlp.files import Array, digest, read_array, read_json, write_array, write_json
+from gamlp.folders import making
 from gamlp.graph.graph import Adjacency, Graph, check_labels
 from gamlp.graph.splits import Split, SplitRule
 
@@ -41,17 +40,8 @@ def save_graph(graph: Graph, folder: Path, *, overwrite: bool = False) -> None:
     graph.check()
     folder = Path(folder)
     check_place(folder, overwrite=overwrite)
-    temporary = folder.absolute().with_name(f".{folder.absolute().name}.{secrets.token_hex(4)}.tmp")
-    try:
+    with making(folder) as temporary:
         write_parts(graph, temporary)
-        put_in_place(temporary, folder)
-    except OSError as error:
-        raise StorageError(
-            f"{folder} could not be written: {error.strerror or error}.\n"
-            "What was there before is untouched. Free some space or choose another folder, then run again."
-        ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def load_graph(folder: Path, *, verify: bool = True) -> Graph:
@@ -134,21 +124,6 @@ def describe(path: Path, array: Array) -> dict[str, Any]:
         "bytes": path.stat().st_size,
         "checksum": digest(array),
     }
-
-
-def put_in_place(temporary: Path, folder: Path) -> None:
-    """Rename the finished directory to its place, moving an older graph out of the way first."""
-    old = temporary.with_suffix(".old")
-    if folder.exists():
-        folder.rename(old)
-    try:
-        temporary.replace(folder)
-    except OSError:
-        if old.exists():
-            old.rename(folder)
-        raise
-    sync_folder(folder.absolute().parent)
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def read_contents(folder: Path) -> dict[str, Any]:

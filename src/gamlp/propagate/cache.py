@@ -4,7 +4,7 @@
 
 The key is a hash of the adjacency, the features and every option: another graph, or the same graph changed, is another
 key. A folder is written under a temporary name and renamed when it is whole, with hops.json written last. On load the
-files are memory-mapped, their sizes and a sample of their bytes compared with hops.json; what does not fit is computed
+files are memory-mapped, their sizes and hashes compared with hops.json; what does not fit is computed
 again.
 """
 

@@ -23,8 +23,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gamlp.claims import alone
 from gamlp.errors import SettingsError, StorageError
-from gamlp.files import Array, sync_folder, write_array
+from gamlp.files import Array, write_array
+from gamlp.folders import put_in_place
 from gamlp.graph.graph import Adjacency
 from gamlp.progress import progress
 from gamlp.propagate.cache import hops_key
@@ -83,18 +85,19 @@ def propagate_to(
     limit = job.limit(memory) if stationary else None
     parts = Parts(beside, rows=job.count, hops=job.kept, storage=storage)
     try:
-        blocks = parts.open(key, room.blocks)
-        missing = [number for number in range(len(blocks)) if not parts.is_finished(number)]
-        if missing:
-            carry = carry or partial(carry_here, threads=threads or available())
-            carry(job, parts, blocks, missing, chunk_bytes=room.chunk_bytes)
-        _finish(job, parts, blocks, limit, key, folder)
+        with alone(folder):
+            blocks = parts.open(key, room.blocks)
+            missing = [number for number in range(len(blocks)) if not parts.is_finished(number)]
+            if missing:
+                carry = carry or partial(carry_here, threads=threads or available())
+                carry(job, parts, blocks, missing, chunk_bytes=room.chunk_bytes)
+            _finish(job, parts, blocks, limit, key, folder)
     except OSError as error:
         raise StorageError(
             f"{folder} could not be written: {error.strerror or error}.\n"
             "What was there before is untouched, and finished blocks are kept: free some space and run again."
         ) from error
-    return load_hops(folder, key)
+    return load_hops(folder, key, verify=False)  # just written, and hashed
 
 
 def propagate_labels_to(folder: Path, adjacency: Adjacency, labels: Array, classes: int, **options: Any) -> Hops:
@@ -233,7 +236,7 @@ def _finish(job: Job, parts: Parts, blocks: list[slice], limit: Array | None, ke
         if array is not None:
             write_array(whole / f"{name}.npy", array)
     write_contents(whole, key)
-    _put_in_place(whole, folder)
+    put_in_place(whole, folder)
     shutil.rmtree(parts.folder, ignore_errors=True)
 
 
@@ -243,17 +246,3 @@ def _is_done(folder: Path, key: str) -> bool:
     except (ValueError, StorageError):
         return False
     return True
-
-
-def _put_in_place(whole: Path, folder: Path) -> None:
-    """Rename the finished folder to its place; older hops go once the new ones are there."""
-    old = whole.with_name("old")
-    if folder.exists():
-        folder.rename(old)
-    try:
-        whole.rename(folder)
-    except OSError:
-        if old.exists():
-            old.rename(folder)
-        raise
-    sync_folder(folder.absolute().parent)

@@ -1,6 +1,6 @@
 """A folder of hops: plain .npy arrays that any tool can map, and hops.json, written last, which says what they are.
 
-    values.npy (R, K+1, F), rows.npy?, stationary.npy?    hops.json: format, key, each file's size and a sample's hash
+    values.npy (R, K+1, F), rows.npy?, stationary.npy?    hops.json: format, key, each file's size and hash
 
 The key is a hash of the graph, the features and every option (`cache.hops_key`): hops of a graph that has changed since
 have another key.
@@ -8,19 +8,18 @@ have another key.
 
 from __future__ import annotations
 
-import os
-import secrets
-import shutil
 from pathlib import Path
 from typing import Any
 
 from gamlp.errors import FormatError, InputError, MissingFileError, StorageError
-from gamlp.files import Array, digest, read_array, read_json, sync_folder, write_array, write_json
+from gamlp.files import Array, read_array, read_json, write_array, write_json
+from gamlp.folders import making
 from gamlp.propagate.hops import Hops
+from gamlp.seals import file_digest
 
-FORMAT = 1
+FORMAT = 2
 CONTENTS = "hops.json"
-SAMPLE = 2**16  # bytes hashed at the beginning, the middle and the end of each file
+FILES = ("values.npy", "rows.npy", "stationary.npy")
 
 
 def is_hops_folder(folder: Path) -> bool:
@@ -34,14 +33,17 @@ def write_contents(folder: Path, key: str) -> None:
     write_json(folder / CONTENTS, {"format": FORMAT, "key": key, "files": files})
 
 
-def load_hops(folder: Path, key: str | None = None) -> Hops:
-    """Map the hops of a folder; with `key`, only those of that graph and those options."""
+def load_hops(folder: Path, key: str | None = None, *, verify: bool = True) -> Hops:
+    """Map the hops of a folder; with `key`, only those of that graph and those options.
+
+    `verify` costs one pass over the files; whoever has just written them can do without.
+    """
     if not is_hops_folder(folder):
         raise MissingFileError(
             f"{folder} holds no hops: it has no {CONTENTS}.\nName a folder that gamlp propagate made."
         )
     content = read_json(folder / CONTENTS)
-    if not isinstance(content, dict) or content.get("format") != FORMAT or "values.npy" not in content.get("files", ()):
+    if not isinstance(content, dict) or content.get("format") != FORMAT or "values.npy" not in _files(content):
         raise FormatError(f"{folder / CONTENTS} does not describe hops of format {FORMAT}.\nPropagate again.")
     if key is not None and content.get("key") != key:
         raise StorageError(
@@ -49,8 +51,10 @@ def load_hops(folder: Path, key: str | None = None) -> Hops:
             "They were left as they are: choose another folder, or ask for them to be overwritten."
         )
     arrays: dict[str, Array] = {}
-    for name, seal in content["files"].items():
-        if _seal(folder / name) != seal:
+    for name in FILES:
+        if name not in content["files"]:
+            continue
+        if verify and _seal(folder / name) != content["files"][name]:
             raise InputError(f"{folder / name} has changed since it was written.\nPropagate again.")
         arrays[name] = read_array(folder / name, memory_map=True)
     rows, limit = arrays.get("rows.npy"), arrays.get("stationary.npy")
@@ -65,34 +69,21 @@ def refuse_other_content(folder: Path) -> None:
 
 def store_hops(place: Path, key: str, hops: Hops) -> None:
     """Write hops to a folder, whole or not at all; what was there goes once they are."""
-    temporary = place.absolute().with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
     arrays = {"values": hops.values, "rows": hops.rows, "stationary": hops.stationary}
-    try:
-        temporary.mkdir(parents=True)
+    with making(place) as temporary:
         for name, array in arrays.items():
             if array is not None:
                 write_array(temporary / f"{name}.npy", array)
         write_contents(temporary, key)
-        if place.exists():
-            shutil.rmtree(place)
-        os.rename(temporary, place)  # noqa: PTH104 — the system call is meant
-        sync_folder(place.absolute().parent)
-    except OSError as error:
-        raise StorageError(
-            f"{place} could not be written: {error.strerror or error}.\nFree some space or choose another folder."
-        ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _files(content: dict[str, Any]) -> dict[str, Any]:
+    files = content.get("files")
+    return files if isinstance(files, dict) else {}
 
 
 def _seal(path: Path) -> dict[str, Any]:
-    """Return a file's size and a hash of its beginning, middle and end."""
+    """Return a file's size and the hash of its bytes."""
     if not path.is_file():
         raise MissingFileError(f"{path} is not there.\n{CONTENTS} names it: copy the whole folder, or propagate again.")
-    size = path.stat().st_size
-    parts = []
-    with path.open("rb") as file:
-        for at in (0, max(0, size // 2 - SAMPLE // 2), max(0, size - SAMPLE)):
-            file.seek(at)
-            parts.append(file.read(SAMPLE))
-    return {"bytes": size, "sample": digest(*parts)}
+    return {"bytes": path.stat().st_size, "hash": file_digest(path)}

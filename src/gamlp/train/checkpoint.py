@@ -11,17 +11,19 @@ import time
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, uint8
 
 from gamlp.errors import FormatError
-from gamlp.files import replacing
+from gamlp.files import Array, digest, replacing
+from gamlp.seals import another_run, changed
+from gamlp.train.record import StageFacts, described
 
 
 class Checkpoint:
-    """The file of one stage under way; without a path nothing is kept."""
+    """The file of one stage under way, the stage `of`; without a path nothing is kept."""
 
-    def __init__(self, path: Path | None, *, every_seconds: float = 20.0) -> None:
-        self.path = path
+    def __init__(self, path: Path | None, *, of: str = "", every_seconds: float = 20.0) -> None:
+        self.path, self.of = path, of
         self.every_seconds = every_seconds
         self._last = time.monotonic()
 
@@ -32,14 +34,17 @@ class Checkpoint:
     def save(self, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
         """Replace the file."""
         if self.path is not None:
-            save_tensors(self.path, tensors, facts)
+            save_tensors(self.path, tensors, {**facts, "of": self.of})
             self._last = time.monotonic()
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Return what was saved, or None where nothing was."""
         if self.path is None or not self.path.exists():
             return None
-        return load_tensors(self.path)
+        tensors, facts = load_tensors(self.path)
+        if facts.get("of", self.of) != self.of:
+            raise another_run(self.path)
+        return tensors, described(facts, StageFacts, self.path)
 
     def remove(self) -> None:
         """Forget the stage: it is finished."""
@@ -52,25 +57,37 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) 
     from safetensors.torch import save
 
     # clones: safetensors refuses tensors that share memory
-    content = save(
-        {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}, {"facts": json.dumps(facts)}
-    )
+    plain = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+    words = json.dumps(facts)
+    content = save(plain, {"facts": words, "checksum": tensors_digest(plain, words)})
     with replacing(path) as file:
         file.write(content)
 
 
 def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what save_tensors wrote; anything else is refused with its name."""
+    """Read what save_tensors wrote; anything else, or a file that has changed since, is refused with its name."""
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {})["facts"])
-            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118  not a dict
-    except (SafetensorError, OSError, KeyError, json.JSONDecodeError) as error:
+            header = file.metadata() or {}
+            facts = json.loads(header["facts"])
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a dict
+    except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
         raise FormatError(
             f"{path} is not a complete checkpoint or model ({error}).\nRestore it, or train again."
         ) from error
+    if "checksum" in header and tensors_digest(tensors, header["facts"]) != header["checksum"]:
+        raise changed(path)
+    return tensors, facts
+
+
+def tensors_digest(tensors: dict[str, Tensor], words: str) -> str:
+    """Return a hash of names, types, shapes and values, and of the facts."""
+    parts: list[Array | str] = [words]
+    for name, tensor in sorted(tensors.items()):
+        parts += [f"{name} {tensor.dtype} {tuple(tensor.shape)}", tensor.contiguous().reshape(-1).view(uint8).numpy()]
+    return digest(*parts)
 
 
 def prefixed(prefix: str, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -24,6 +24,7 @@ from gamlp.propagate.hops import Hops
 from gamlp.propagate.scaling import Scaling
 from gamlp.propagate.subset_hops import subset_hops
 from gamlp.propagate.subsets import Subset
+from gamlp.seals import check_files, file_digest
 from gamlp.settings import Settings, settings_from
 from gamlp.train.checkpoint import load_tensors, prefixed, save_tensors, without_prefix
 from gamlp.train.filled import filled_features
@@ -153,6 +154,7 @@ def save_model(model: Model, folder: Path) -> None:
     save_tensors(folder / "model.safetensors", tensors, {})
     content = {
         "format": 1,
+        "weights": file_digest(folder / "model.safetensors"),
         "method": model.method,
         "features": model.features,
         "width": model.network.features,
@@ -166,6 +168,8 @@ def save_model(model: Model, folder: Path) -> None:
 def load_model(folder: Path, *, device: str = "cpu") -> Model:
     """Read both files back; a file that does not fit the other is refused."""
     content = read_json(folder / "model.json")
+    if isinstance(content, dict) and "weights" in content:
+        check_files(folder, {"model.safetensors": content["weights"]})
     tensors, _ = load_tensors(folder / "model.safetensors")
     try:
         settings = settings_from(content["settings"])

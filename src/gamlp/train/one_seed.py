@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.files import Array, read_json, write_array, write_json
+from gamlp.files import Array, write_array, write_json
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.methods import Method
 from gamlp.model import count_parameters
 from gamlp.settings import Settings
 from gamlp.train.checkpoint import save_tensors
+from gamlp.train.kept import keep_result, kept_result
 from gamlp.train.metrics import scores
 from gamlp.train.model_file import Model, save_model
 from gamlp.train.prepare import Workshop, target_rows
@@ -52,8 +53,8 @@ class Learned:
 
 def train_seed(workshop: Workshop, task: Task, *, seed: int, folder: Path | None) -> dict[str, Any]:
     """Train one seed, or read what a finished one left; return its result."""
-    if folder is not None and (folder / "result.json").exists():
-        return dict(read_json(folder / "result.json"))
+    if folder is not None and (finished := kept_result(folder)) is not None:
+        return finished
     started = time.perf_counter()
     graph = workshop.graph
     split = graph.split_for(seed)
@@ -184,6 +185,6 @@ def keep(learned: Learned, result: dict[str, Any], folder: Path) -> None:
     if learned.relations:
         write_json(folder / "relations.json", learned.relations)
     write_json(folder / "history.json", learned.history)
-    write_json(folder / "result.json", result)
+    keep_result(folder, result)
     for file in folder.glob("stage-*"):
         file.unlink()

@@ -12,6 +12,7 @@ from gamlp.errors import InputError
 from gamlp.files import Array, read_array, replacing
 from gamlp.graph.graph import Graph
 from gamlp.threads import spans
+from gamlp.train.kept import check_kept
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,4 +86,5 @@ def write_predictions(graph: Graph, folder: Path, seed: int) -> None:
 
 def stored(seed_folder: Path) -> tuple[Array, Array]:
     """Return the rows and probabilities that a finished seed left, the latter memory-mapped."""
+    check_kept(seed_folder, names=("rows.npy", "probabilities.npy"))
     return read_array(seed_folder / "rows.npy"), read_array(seed_folder / "probabilities.npy", memory_map=True)

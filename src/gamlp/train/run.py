@@ -12,12 +12,14 @@ from __future__ import annotations
 import platform
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gamlp.claims import alone, is_bare
 from gamlp.errors import FormatError, InputError, SettingsError, StorageError
-from gamlp.files import read_json, write_json
+from gamlp.files import write_json
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.methods import RELATIONAL, Method, method_named
@@ -25,11 +27,13 @@ from gamlp.progress import progress
 from gamlp.propagate.subsets import subsets_of
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import Recipe, load_recipe
+from gamlp.train.distributed import ranks
 from gamlp.train.filled import check_filling
 from gamlp.train.memory import peak_bytes
 from gamlp.train.metrics import mean_and_std
 from gamlp.train.one_seed import Task, train_seed
 from gamlp.train.prepare import Workshop, check_device, needed_relations
+from gamlp.train.record import read_record
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,17 @@ def train_run(
     task = order.task(graph)
     workshop = workshop or Workshop(graph, cache=cache, device=order.device)
     workshop.keep = workshop.keep or folder
+    with nullcontext() if folder is None or is_finished(folder) or ranks().rank else alone(folder):
+        return train_seeds(graph, order, task, workshop, folder)
+
+
+def is_finished(folder: Path) -> bool:
+    """Say whether a folder holds a run with a result, so that nothing will be written there."""
+    return (folder / "run.json").is_file() and "result" in read_record(folder)
+
+
+def train_seeds(graph: Graph, order: Order, task: Task, workshop: Workshop, folder: Path | None) -> dict[str, Any]:
+    """Train the seeds that are not finished, and return the result of all."""
     record = open_record(graph, order, task, folder)
     if "result" in record:
         return dict(record["result"])
@@ -138,14 +153,14 @@ def open_record(graph: Graph, order: Order, task: Task, folder: Path | None) -> 
     if folder is None:
         return record
     if (folder / "run.json").exists():
-        there: dict[str, Any] = read_json(folder / "run.json")
+        there = read_record(folder)
         for key in ("fingerprint", "method", "settings", "seeds"):
             if there.get(key) != record[key]:
                 raise StorageError(
                     f"{folder} holds another run: its {key} differs.\nResume it as it was, or choose another --out."
                 )
         return there
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+    if folder.exists() and not is_bare(folder):
         raise InputError(f"{folder} is there, and neither empty nor a run.\nChoose a new folder with --out.")
     write_json(folder / "run.json", record)
     return record

@@ -16,7 +16,7 @@ import numpy as np
 from torch import Tensor
 
 from gamlp.errors import LabelError
-from gamlp.files import Array, read_array, read_json, write_array, write_json
+from gamlp.files import Array, digest, read_array, read_json, write_array, write_json
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.labels import enlarged_training_set, initial_labels, label_hops, reliable_set, soften
@@ -24,11 +24,13 @@ from gamlp.model import Network, build_network
 from gamlp.progress import log
 from gamlp.propagate import Normalization
 from gamlp.propagate.hops import Hops
+from gamlp.seals import another_run, check_files, seal_files
 from gamlp.settings import Settings
 from gamlp.train.batches import seed_of
 from gamlp.train.checkpoint import Checkpoint, load_tensors, save_tensors
 from gamlp.train.distributed import ranks
 from gamlp.train.inputs import predict
+from gamlp.train.record import StageFacts, described
 from gamlp.train.stage import NO_IDS, Course, Lesson, train_stage
 from gamlp.train.turns import inputs_for
 
@@ -101,12 +103,13 @@ def train_stages(
             seed=seed_of(seed, stage),
         ).to(device)
         store = None if folder is None else folder / f"stage-{stage + 1}"
-        kept = ranks().from_first(finished(store))
+        of = stage_key(graph, lesson, settings, seed=seed, stage=stage)
+        kept = ranks().from_first(finished(store, of))
         if kept is None:
-            checkpoint = Checkpoint(store and store.with_suffix(".checkpoint"))
+            checkpoint = Checkpoint(store and store.with_suffix(".checkpoint"), of=of)
             course = train_stage(network, inputs, lesson, settings, seed=seed, stage=stage, checkpoint=checkpoint)
             logits, weights = map(ranks().gather, predict(network, inputs, ranks().share(everyone)))
-            finish(store, network, course, logits, weights)
+            finish(store, network, course, logits, weights, of)
             checkpoint.remove()
         else:
             course, tensors, logits, weights = kept
@@ -164,18 +167,28 @@ def labels_for(
     )
 
 
-def finished(store: Path | None) -> tuple[Course, dict[str, Tensor], Array, Array] | None:
+def stage_key(graph: Graph, lesson: Lesson, settings: Settings, *, seed: int, stage: int) -> str:
+    """Return what tells a stage from all others, so that files of another are not taken for its own."""
+    some = np.ascontiguousarray(graph.features[:1024])
+    words = f"{settings.model_dump_json()} {seed} {stage} {graph.nodes} {graph.adjacency.entries}"
+    return digest(words, some, lesson.train, lesson.train_labels, lesson.reliable, lesson.teacher)
+
+
+def finished(store: Path | None, of: str) -> tuple[Course, dict[str, Tensor], Array, Array] | None:
     """Return what a stage that was finished before a kill left: its course, weights, logits and attention."""
     if store is None or not store.with_suffix(".json").exists():
         return None
-    facts = read_json(store.with_suffix(".json"))
+    facts = described(read_json(store.with_suffix(".json")), StageFacts, store.with_suffix(".json"))
+    if facts.get("of", of) != of:
+        raise another_run(store.with_suffix(".json"))
+    check_files(store.parent, facts.get("files", {}))
     tensors, _ = load_tensors(store.with_suffix(".safetensors"))
     course = Course(facts["epoch"], facts["best_epoch"], tuple(facts["best_score"]), {}, facts["history"])
     logits, weights = (read_array(store.with_suffix(f".{name}.npy")) for name in ("logits", "weights"))
     return course, tensors, logits, weights
 
 
-def finish(store: Path | None, network: Network, course: Course, logits: Array, weights: Array) -> None:
+def finish(store: Path | None, network: Network, course: Course, logits: Array, weights: Array, of: str) -> None:
     """Keep a finished stage; the .json, written last, says that it is whole."""
     if store is None:
         return
@@ -185,6 +198,8 @@ def finish(store: Path | None, network: Network, course: Course, logits: Array, 
     write_json(
         store.with_suffix(".json"),
         {
+            "of": of,
+            "files": seal_files(store.with_suffix(f".{name}") for name in ("safetensors", "logits.npy", "weights.npy")),
             "epoch": course.epoch,
             "best_epoch": course.best_epoch,
             "best_score": list(course.best_score),

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from gamlp.claims import alone, is_bare
 from gamlp.errors import GamlpError, StorageError
 from gamlp.files import digest, read_array, read_json, write_array, write_json
+from gamlp.folders import put_in_place
 from gamlp.graph import ogb
 from gamlp.graph.assemble import as_split
 from gamlp.graph.columns import kind_of, open_table
@@ -28,7 +30,7 @@ from gamlp.graph.out_of_core.matrix import write_matrix
 from gamlp.graph.out_of_core.nodes import NodeFiles
 from gamlp.graph.out_of_core.sources import ArrayEdges, EdgeSource, TableEdges, edge_source, file_key
 from gamlp.graph.splits import Split, SplitRule
-from gamlp.graph.store import check_place, put_in_place, write_contents
+from gamlp.graph.store import check_place, write_contents
 from gamlp.graph.streams import read_matrix
 
 MEMORY = 2 * 2**30
@@ -112,12 +114,13 @@ def working_folder(out: Path, key: str, *, overwrite: bool) -> Iterator[Path]:
     except GamlpError:
         there = None
     try:
-        if there != {"key": key}:
-            if folder.exists() and not (folder / "import.json").exists() and any(folder.iterdir()):
-                raise StorageError(f"{folder} exists and was not made by an import.\nMove it away, then run again.")
-            shutil.rmtree(folder, ignore_errors=True)
-            write_json(folder / "import.json", {"key": key})
-        yield folder
+        with alone(out):
+            if there != {"key": key}:
+                if folder.exists() and not (folder / "import.json").exists() and not is_bare(folder):
+                    raise StorageError(f"{folder} exists and was not made by an import.\nMove it away, then run again.")
+                shutil.rmtree(folder, ignore_errors=True)
+                write_json(folder / "import.json", {"key": key})
+            yield folder
     except OSError as error:
         raise StorageError(
             f"{out} could not be written: {error.strerror or error}.\n"

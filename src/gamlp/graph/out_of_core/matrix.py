@@ -34,7 +34,7 @@ class ColumnMatrix:
         header = array_header(shape, np.float32, by_columns=True)
         self._offset, self._filled = len(header), 0
         self._file = self._temporary.open("wb", buffering=0)
-        self._file.write(header)
+        self._write(header, 0)
 
     def __enter__(self) -> ColumnMatrix:
         return self
@@ -60,12 +60,15 @@ class ColumnMatrix:
             )
         turned = np.ascontiguousarray(rows.T, dtype=np.float32)
         for column, values in enumerate(turned):
-            at = self._offset + 4 * (column * self.shape[0] + self._filled)
-            rest = values.view(np.uint8).data
-            while rest:
-                done = os.pwrite(self._file.fileno(), rest, at)
-                rest, at = rest[done:], at + done
+            self._write(values.view(np.uint8).data, self._offset + 4 * (column * self.shape[0] + self._filled))
         self._filled += len(rows)
+
+    def _write(self, content: bytes | memoryview, at: int) -> None:
+        """Write at a place, in as many calls as it takes."""
+        rest = memoryview(content)
+        while rest:
+            done = os.pwrite(self._file.fileno(), rest, at)
+            rest, at = rest[done:], at + done
 
     def _finish(self) -> None:
         if self._filled != self.shape[0]:
