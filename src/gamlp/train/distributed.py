@@ -131,5 +131,7 @@ def _in_one(tensors: list[Tensor]) -> None:
         return
     flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
     torch.distributed.all_reduce(flat)
-    for tensor, part in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
-        tensor.copy_(part.view_as(tensor))
+    start = 0
+    for tensor in tensors:
+        tensor.copy_(flat[start : start + tensor.numel()].view_as(tensor))
+        start += tensor.numel()
