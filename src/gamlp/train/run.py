@@ -54,7 +54,10 @@ class Order:
     def with_usual_method(self, graph: Graph) -> Order:
         """Return the order with the method that its recipe has for such a graph."""
         outline = Outline.of(graph, graph.split_for(self.seeds[0]))
-        return replace(self, method=load_recipe(self.recipe).method_for(outline))
+        method = load_recipe(self.recipe).method_for(outline)
+        if self.overrides.get("rows", "all") != "all":
+            method = method.removesuffix("+cs")  # it needs all nodes
+        return replace(self, method=method)
 
 
 def task_of(method: Method, recipe: Recipe, overrides: Mapping[str, Any], graph: Graph, order: Order) -> Task:
