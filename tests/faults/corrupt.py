@@ -15,7 +15,7 @@ from corruptions import MARK, Corruption, corruptions
 from forks import HUNG, forked
 from readers import KINDS, Kind, Refused
 
-MEMORY = 2**29  # bytes that reading may take beyond what the process has; the largest honest input here has 64 MiB
+MEMORY = 2**30  # bytes that reading may take beyond what the process has; the largest honest input here has 64 MiB
 BATCH = 60
 SLOW = 5.0  # seconds for one reading; without damage it takes some milliseconds
 SKIPPED = {"report.html", "predictions.parquet"}  # written for people and other tools, never read
@@ -44,10 +44,11 @@ def corrupt_all(base: Path, *, payload: int = 40, every: int = 1, share: tuple[i
     shutil.rmtree(base, ignore_errors=True)
     for number, kind in enumerate(KINDS):
         jobs = prepare(kind, base / f"{number}", payload)
+        expected = undamaged(kind, base / f"{number}")
         chosen = [job for at, job in enumerate(jobs) if at % (every * kind.every) == number % every]
         chosen = [job for at, job in enumerate(chosen) if at % share[1] == share[0]]
         for first in range(0, len(chosen), BATCH):
-            _batch(kind, base / f"{number}", chosen[first : first + BATCH], findings)
+            _batch(kind, base / f"{number}", chosen[first : first + BATCH], expected, findings)
     shutil.rmtree(base, ignore_errors=True)
     return findings
 
@@ -67,13 +68,20 @@ def prepare(kind: Kind, base: Path, payload: int) -> list[tuple[str, Corruption]
     return jobs
 
 
-def _batch(kind: Kind, base: Path, jobs: list[tuple[str, Corruption]], findings: Findings) -> None:
+def undamaged(kind: Kind, base: Path) -> str:
+    """Return what reading gives without damage."""
+    copy = base / "place"
+    shutil.copytree(base / "whole-0", copy)
+    return kind.read(copy)
+
+
+def _batch(kind: Kind, base: Path, jobs: list[tuple[str, Corruption]], expected: str, findings: Findings) -> None:
     """Try some corruptions in one child; where it does not survive, each in a child of its own."""
-    ended = forked(lambda: [attempt(kind, base, *job) for job in jobs], timeout=SLOW * 12, memory=MEMORY)
+    ended = forked(lambda: [attempt(kind, base, *job, expected) for job in jobs], timeout=SLOW * 12, memory=MEMORY)
     if ended.code != 0 or not isinstance(ended.sent, list):
         if len(jobs) > 1:
             for half in (jobs[: len(jobs) // 2], jobs[len(jobs) // 2 :]):
-                _batch(kind, base, half, findings)
+                _batch(kind, base, half, expected, findings)
             return
         outcome = "hang" if ended.code == HUNG else "crash"
         ended_as: list[Any] = [[outcome, f"ended with {ended.code}"]]
@@ -87,14 +95,13 @@ def _batch(kind: Kind, base: Path, jobs: list[tuple[str, Corruption]], findings:
     findings.most_memory = max(findings.most_memory, ended.memory)
 
 
-def attempt(kind: Kind, base: Path, name: str, corruption: Corruption) -> tuple[str, str]:
+def attempt(kind: Kind, base: Path, name: str, corruption: Corruption, expected: str) -> tuple[str, str]:
     """Damage a copy, read it, and return what became of it."""
     from gamlp.errors import GamlpError
 
     whole, place = base / "whole-0", base / "place"
     shutil.rmtree(place, ignore_errors=True)
     shutil.copytree(whole, place)
-    expected = _expected(kind, base)
     corruption.apply(place / name)
     begun = time.monotonic()
     try:
@@ -113,15 +120,3 @@ def attempt(kind: Kind, base: Path, name: str, corruption: Corruption) -> tuple[
     if Path("/tmp", MARK).exists():
         outcome = "executed"
     return ("hang" if time.monotonic() - begun > SLOW * 6 else outcome), words
-
-
-_known: dict[str, str] = {}
-
-
-def _expected(kind: Kind, base: Path) -> str:
-    if kind.name not in _known:
-        copy = base / "undamaged"
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(base / "whole-0", copy)
-        _known[kind.name] = kind.read(copy)
-    return _known[kind.name]

@@ -12,7 +12,7 @@ from typing import Any
 
 from forks import Ended, command, forked
 from injector import ERRORS, KILLS, WRITES, Injector
-from scenarios import SCENARIOS, Scenario, begin, digest, prepare, watch
+from scenarios import SCENARIOS, Scenario, begin, digest, prepare, restart, watch
 
 TRIES = 3  # commands until the outcome stands; one is enough, the others would be a defect
 
@@ -66,7 +66,7 @@ class Laboratory:
             tally.defects.append(f"{what}: neither the old nor the new is there")
         tries = 0
         while self.outcome(scenario) != reference.outcome and tries < TRIES:
-            ended = self.run(scenario, self.next_words(scenario))
+            ended = self.run(scenario, self.next_words(scenario), restarted=fault == "power")
             tries += 1
         if self.outcome(scenario) != reference.outcome:
             tally.defects.append(f"{what}: another outcome, {ended.code}\n{ended.said}")
@@ -75,7 +75,8 @@ class Laboratory:
         else:
             tally.outcomes["resumed to identical bits" if tries else "finished all the same, identical bits"] += 1
         repeated = Counter(self.log.read_text().split("\n")[:-1] if self.log.exists() else [])
-        if sum(repeated.values()) > len(repeated) + 1:
+        kept = fault != "power" or scenario.through_power
+        if kept and sum(repeated.values()) > len(repeated) + 1:
             tally.defects.append(f"{what}: finished work was done again: {dict(repeated)}")
             tally.outcomes["lost finished work"] += 1
         tally.left_behind.update(self.names() - reference.names)
@@ -89,10 +90,14 @@ class Laboratory:
             return None if fine and "Traceback" not in ended.said else f"ended with {ended.code}"
         return None if ended.code == 0 else f"ended with {ended.code}"
 
-    def run(self, scenario: Scenario, words: list[str], *, fault: str | None = None, at: int = -1) -> Ended:
-        """Run a command in a child."""
+    def run(
+        self, scenario: Scenario, words: list[str], *, fault: str | None = None, at: int = -1, restarted: bool = False
+    ) -> Ended:
+        """Run a command in a child; `restarted`: after a power cut."""
 
         def work() -> dict[str, Any]:
+            if restarted:
+                restart()
             if scenario.work:
                 watch(scenario.work, self.log)
             from gamlp.train.checkpoint import Checkpoint

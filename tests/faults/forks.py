@@ -5,6 +5,7 @@ Forking is safe while this process has one thread: call `warm` first, and start 
 
 from __future__ import annotations
 
+import ctypes
 import io
 import json
 import os
@@ -21,6 +22,7 @@ from typing import Any
 
 TIMEOUT = 60.0  # seconds; on an idle machine no command here takes one
 HUNG = -signal.SIGALRM
+ARENAS = -8  # M_ARENA_MAX of glibc
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ def one_thread() -> None:
     """Keep every library of this process to one thread; call before any of them is imported."""
     for name in ("OMP", "OPENBLAS", "MKL", "NUMBA"):
         os.environ[f"{name}_NUM_THREADS"] = "1"
+    ctypes.CDLL(None).mallopt(ARENAS, 1)  # or every thread reserves address space, which is limited here
 
 
 def forked(work: Callable[[], Any], *, timeout: float = TIMEOUT, memory: int | None = None) -> Ended:

@@ -27,6 +27,7 @@ class Scenario:
     again: Callable[[Path], list[str]] | None = None
     before: str | None = None  # a folder of inputs to be copied beside, see `Inputs`
     work: str = ""  # the function whose calls are work that should not be lost: module:name
+    through_power: bool = True  # whether that holds for a power cut too; temporary runs are not waited for
 
 
 def write_inputs(folder: Path) -> None:
@@ -95,7 +96,7 @@ SCENARIOS = [
     Scenario("import over a graph", importing("--overwrite"), "out", before="old graph"),
     Scenario(
         "import within 64 KiB", importing("--memory", "64KiB", edges="many.csv"), "out",
-        work="gamlp.graph.out_of_core.groups:GroupWriter.write",
+        work="gamlp.graph.out_of_core.groups:GroupWriter.write", through_power=False,
     ),
     Scenario("propagate in memory", propagate("--cache", "OUT"), "out"),
     Scenario("propagate over hops", propagate(*OLD_HOPS), "out", before="old hops"),
@@ -139,7 +140,10 @@ def digest(path: Path) -> str:
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
         total.update(f"{file.relative_to(path.parent)}\0".encode())
         if file.is_file() and file.suffix == ".json":
-            total.update(json.dumps(_timeless(json.loads(file.read_text()))).encode())
+            content = _timeless(json.loads(file.read_text()))
+            if file.name == "seals.json":  # a hash of the result, and so of the time it took
+                content.pop("result")
+            total.update(json.dumps(content).encode())
         elif file.name == "report.html":
             total.update(str(file.read_text().rstrip().endswith("</html>")).encode())
         elif file.is_file():
@@ -172,3 +176,12 @@ def watch(work: str, log: Path) -> None:
         return done
 
     setattr(owner, name, watched)
+
+
+def restart() -> None:
+    """Let this process find that the machine was started anew."""
+    import sys
+
+    for name, module in list(sys.modules.items()):
+        if name.startswith("gamlp.") and hasattr(module, "boot"):
+            module.boot = lambda: "another time"
