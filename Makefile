@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint bench docs clean
+.PHONY: help demo test lint bench docs clean faults
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -26,6 +26,9 @@ bench: .venv/dev.stamp  ## measure propagation, a training step and embeddings, 
 	$(BIN)/python benchmarks/propagate.py --json
 	$(BIN)/python benchmarks/train_step.py --json
 	$(BIN)/python benchmarks/embed.py --json --repeat 2
+
+faults: .venv/dev.stamp  ## kill, starve and corrupt everything; figures go to docs/reliability.md
+	$(BIN)/python tests/faults/report.py
 
 docs: .venv/docs.stamp  ## build the documentation into build/site
 	$(BIN)/mkdocs build --strict --site-dir build/site

@@ -180,7 +180,7 @@ def disturb_all(base: Path, *, every: int = 1, share: tuple[int, int] = (0, 1)) 
         if again.outcome != reference.outcome:
             raise RuntimeError(f"{scenario.name} differs from run to run without any fault")
         tally.boundaries[scenario.name] = len(reference.seen)
-        for number, (fault, at) in enumerate(disturbances(scenario, reference, every)):
+        for number, (fault, at) in enumerate(disturbances(scenario, reference, every * scenario.every)):
             if number % share[1] == share[0]:
                 laboratory.disturb(scenario, reference, fault, at, tally)
     shutil.rmtree(base, ignore_errors=True)

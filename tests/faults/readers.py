@@ -288,8 +288,8 @@ def read_with(module: str, name: str, *words: Any, file: str = "", **options: An
 KINDS = [
     Kind("graph directory", make_graph, read_with("gamlp.graph.store", "load_graph")),
     Kind("hops", make_hops, read_hops),
-    Kind("run with its model", make_run, read_run, every=2),
-    Kind("checkpoint", make_stage, read_stage, every=8),
+    Kind("run with its model", make_run, read_run, every=4),
+    Kind("checkpoint", make_stage, read_stage, every=12),
     Kind("classifier", make_classifier, read_classifier),
     Kind("embeddings", make_embeddings, read_embeddings),
     Kind("CSV", make_csv, read_tables_in("edges.csv", "nodes.csv"), checked=False),

@@ -27,6 +27,7 @@ class Scenario:
     again: Callable[[Path], list[str]] | None = None
     before: str | None = None  # a folder of inputs to be copied beside, see `Inputs`
     work: str = ""  # the function whose calls are work that should not be lost: module:name
+    every: int = 1  # of a slow command every so manieth fault is tried, in turns
     through_power: bool = True  # whether that holds for a power cut too; temporary runs are not waited for
 
 
@@ -106,7 +107,7 @@ SCENARIOS = [
     ),
     Scenario(
         "train", train, "out", again=lambda place: ["train", "--resume", str(place / "out"), "--json"],
-        work="gamlp.train.stage:run_epoch",
+        work="gamlp.train.stage:run_epoch", every=2,
     ),
     Scenario("predict", predict, "out.parquet"),
 ]  # fmt: skip

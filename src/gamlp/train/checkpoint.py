@@ -58,8 +58,8 @@ def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) 
 
     # clones: safetensors refuses tensors that share memory
     plain = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
-    words = json.dumps(facts)
-    content = save(plain, {"facts": words, "checksum": tensors_digest(plain, words)})
+    whole = {**facts, "checksum": tensors_digest(plain, json.dumps(facts))}
+    content = save(plain, {"facts": json.dumps(whole)})  # one key: safetensors writes several in any order
     with replacing(path) as file:
         file.write(content)
 
@@ -70,14 +70,14 @@ def load_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
     try:
         with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            facts = json.loads(header["facts"])
+            facts = dict(json.loads((file.metadata() or {})["facts"]))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  not a dict
-    except (SafetensorError, OSError, KeyError, ValueError, RecursionError) as error:
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, RecursionError) as error:
         raise FormatError(
             f"{path} is not a complete checkpoint or model ({error}).\nRestore it, or train again."
         ) from error
-    if "checksum" in header and tensors_digest(tensors, header["facts"]) != header["checksum"]:
+    checksum = facts.pop("checksum", None)
+    if checksum is not None and tensors_digest(tensors, json.dumps(facts)) != checksum:
         raise changed(path)
     return tensors, facts
 

@@ -54,6 +54,7 @@ class Learned:
 def train_seed(workshop: Workshop, task: Task, *, seed: int, folder: Path | None) -> dict[str, Any]:
     """Train one seed, or read what a finished one left; return its result."""
     if folder is not None and (finished := kept_result(folder)) is not None:
+        remove_stages(folder)
         return finished
     started = time.perf_counter()
     graph = workshop.graph
@@ -186,5 +187,10 @@ def keep(learned: Learned, result: dict[str, Any], folder: Path) -> None:
         write_json(folder / "relations.json", learned.relations)
     write_json(folder / "history.json", learned.history)
     keep_result(folder, result)
+    remove_stages(folder)
+
+
+def remove_stages(folder: Path) -> None:
+    """Remove what a finished seed no longer needs; also where a kill came before this was done."""
     for file in folder.glob("stage-*"):
-        file.unlink()
+        file.unlink(missing_ok=True)
