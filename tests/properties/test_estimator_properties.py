@@ -1,4 +1,4 @@
-"""The estimator under random settings: legal ones give probabilities and the same bits twice, others a clear error."""
+"""The estimator under random settings: legal ones give probabilities, the same bits twice; others a clear error."""
 
 import numpy as np
 from graphs import edge_lists, features_of
