@@ -17,10 +17,11 @@ demo: .venv/core.stamp  ## train on the built-in graph of Debian packages
 test: .venv/dev.stamp  ## run the tests
 	$(BIN)/python -m pytest
 
-lint: .venv/dev.stamp  ## check style and types
+lint: .venv/dev.stamp  ## check style and types, and the packages for known vulnerabilities
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python scripts/audit.py
 
 bench: .venv/dev.stamp  ## measure propagation, a training step and embeddings, as JSON
 	$(BIN)/python benchmarks/propagate.py --json

@@ -90,3 +90,15 @@ def test_large_members_are_unpacked_and_mapped(path, monkeypatch):
     assert unpacked.stat().st_ino == before  # unpacked once
     unpacked.write_bytes(unpacked.read_bytes()[:-8])
     assert np.array_equal(read_member(path, "values"), values)  # and again if it is not whole
+
+
+def test_a_member_that_declares_more_than_it_can_hold_is_refused(tmp_path):
+    path = tmp_path / "bomb.npz"
+    np.savez_compressed(path, labels=np.zeros(100_000))
+    content = bytearray(path.read_bytes())
+    at = content.rindex(b"PK\x01\x02")  # the entry in the central directory; its size unpacked is at 24
+    content[at + 24 : at + 28] = (2**31).to_bytes(4, "little")
+    path.write_bytes(content)
+    with pytest.raises(FormatError, match="packed ones"):
+        read_member(path, "labels")
+    assert list(tmp_path.iterdir()) == [path]

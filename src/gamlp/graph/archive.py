@@ -18,6 +18,7 @@ import numpy as np
 from gamlp.errors import FormatError, MissingFileError
 from gamlp.files import Array, check_header, read_array, replacing
 
+MOST_PACKED = 1032  # a byte of deflated data stands for at most so many
 UNPACK_FROM = 2**30  # bytes; a larger array is mapped instead of read
 
 
@@ -53,7 +54,7 @@ def read_member(path: Path, key: str) -> Array:
         if f"{key}.npy" not in archive.namelist():
             found = ", ".join(sorted(name.removesuffix(".npy") for name in archive.namelist()))
             raise FormatError(f"{path} has no array '{key}'.\nIt holds: {found or 'nothing'}.")
-        size = archive.getinfo(f"{key}.npy").file_size
+        size = checked_size(archive.getinfo(f"{key}.npy"))
         if size < UNPACK_FROM:
             with archive.open(f"{key}.npy") as file:
                 check_header(file, size)
@@ -61,6 +62,16 @@ def read_member(path: Path, key: str) -> Array:
                 return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
         unpacked = path.with_name(f"{path.name}.unpacked") / f"{key}.npy"
         if not unpacked.is_file() or unpacked.stat().st_mtime < path.stat().st_mtime or unpacked.stat().st_size != size:
+            with archive.open(f"{key}.npy") as file:
+                check_header(file, size)
             with archive.open(f"{key}.npy") as file, replacing(unpacked) as copy:
                 shutil.copyfileobj(file, copy, 2**24)
     return read_array(unpacked, memory_map=True)
+
+
+def checked_size(member: zipfile.ZipInfo) -> int:
+    """Return the size of an unpacked member; refuse one that its packed bytes cannot hold."""
+    if member.file_size > MOST_PACKED * member.compress_size + 1024 and member.compress_type == zipfile.ZIP_DEFLATED:
+        packed = member.compress_size
+        raise ValueError(f"{member.filename} declares {member.file_size:,} bytes in {packed:,} packed ones")
+    return member.file_size
