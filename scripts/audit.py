@@ -21,6 +21,9 @@ def main() -> int:
     except (subprocess.TimeoutExpired, ValueError, KeyError):
         print("audit: the advisories were not reached; nothing was checked.")
         return 0
+    if not packages:
+        print("audit: no advisories for any package were reached; nothing was checked.")
+        return 0
     found = [(one["name"], one["version"], flaw) for one in packages for flaw in one["vulns"]]
     for name, version, flaw in found:
         fixed = ", ".join(flaw["fix_versions"]) or "no version yet"

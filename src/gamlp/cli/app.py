@@ -50,6 +50,9 @@ def main(arguments: list[str] | None = None) -> None:
     except Interrupted as error:
         console.print(f"[yellow]Interrupted.[/] {error}", soft_wrap=True)
         code = 130
+    except KeyboardInterrupt:  # before any work began
+        console.print("[yellow]Interrupted.[/] Nothing was changed.")
+        code = 130
     except GamlpError as error:
         console.print(f"[bold red]{type(error).__name__}:[/]", end=" ")
         console.print(str(error), markup=False, highlight=False, soft_wrap=True)
