@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +59,7 @@ def work(*, every: int, share: tuple[int, int]) -> dict[str, Any]:
     base = place_for_work()
     tally = disturb_all(base / "disturbed", every=every, share=share)
     findings = corrupt_all(base / "corrupted", every=every, share=share)
-    return {"tally": asdict(tally), "findings": asdict(findings)}
+    return {"tally": vars(tally), "findings": vars(findings)}
 
 
 def side_by_side(jobs: int) -> tuple[Tally, Findings]:
