@@ -56,6 +56,17 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
 
 
+def forget(path: Path) -> None:
+    """Remove a file that is no longer needed."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"{path} could not be removed: {error.strerror or error}.\n"
+            "All results are whole; it is no longer needed. Run again, and it is removed then."
+        ) from error
+
+
 def sync_folder(folder: Path) -> None:
     """Make renames in `folder` survive a power cut; Windows has no such call, and syncs with the file."""
     if os.name == "nt":

@@ -20,7 +20,7 @@ from gamlp import pages
 from gamlp.embed.ranking import Scores, scores_from
 from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
 from gamlp.errors import FormatError, SettingsError, StorageError
-from gamlp.files import Array, check_header, read_array, read_json, replacing, write_array, write_json
+from gamlp.files import Array, check_header, forget, read_array, read_json, replacing, write_array, write_json
 from gamlp.seals import check_files, seal_files
 
 FORMAT = 1
@@ -53,7 +53,7 @@ def save_embeddings(folder: Path, embeddings: Embeddings, fingerprint: str) -> N
     facts |= {"relation_names": list(embeddings.relation_names), "scores": scores}
     files = seal_files(folder / f"{name}.npy" for name in ("entities", "relations"))
     write_json(folder / "embeddings.json", {**facts, "files": files})
-    (folder / "checkpoint.npz").unlink(missing_ok=True)
+    forget(folder / "checkpoint.npz")
 
 
 def load_embeddings(folder: Path, *, memory_map: bool = False) -> Embeddings:

@@ -14,7 +14,7 @@ from typing import Any
 from torch import Tensor, uint8
 
 from gamlp.errors import FormatError
-from gamlp.files import Array, digest, replacing
+from gamlp.files import Array, digest, forget, replacing
 from gamlp.seals import another_run, changed
 from gamlp.train.record import StageFacts, described
 
@@ -49,7 +49,7 @@ class Checkpoint:
     def remove(self) -> None:
         """Forget the stage: it is finished."""
         if self.path is not None:
-            self.path.unlink(missing_ok=True)
+            forget(self.path)
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:

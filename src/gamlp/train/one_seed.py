@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.files import Array, write_array, write_json
+from gamlp.files import Array, forget, write_array, write_json
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.methods import Method
@@ -193,4 +193,4 @@ def keep(learned: Learned, result: dict[str, Any], folder: Path) -> None:
 def remove_stages(folder: Path) -> None:
     """Remove what a finished seed no longer needs; also where a kill came before this was done."""
     for file in folder.glob("stage-*"):
-        file.unlink(missing_ok=True)
+        forget(file)
