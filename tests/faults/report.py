@@ -59,6 +59,7 @@ def work(*, every: int, share: tuple[int, int]) -> dict[str, Any]:
     base = place_for_work()
     tally = disturb_all(base / "disturbed", every=every, share=share)
     findings = corrupt_all(base / "corrupted", every=every, share=share)
+    base.rmdir()
     return {"tally": vars(tally), "findings": vars(findings)}
 
 
