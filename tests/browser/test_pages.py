@@ -1,5 +1,6 @@
 """The pages in a browser, opened from files: they work, they are quick, and they ask nobody for anything."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -66,13 +67,23 @@ def test_the_table_sorts_and_searches(browser, hostile_page):
     assert_quiet(browser, hostile_page)
 
 
+def eventually(browser, expression, expected, seconds=5.0):
+    """Say whether an expression takes a value soon: the page hears of new colours after they are set."""
+    end = time.monotonic() + seconds
+    while browser.run(expression) != expected:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 def test_the_colours_follow_the_system_and_the_button(browser, hostile_page):
     browser.open(hostile_page)
     light = browser.run(PAPER)
     browser.looks(dark=True)
     dark = browser.run(PAPER)
     assert (light, dark) == ("rgb(255, 255, 255)", "rgb(18, 22, 28)")
-    assert browser.run("document.getElementById('theme').textContent") == "Light"
+    assert eventually(browser, "document.getElementById('theme').textContent", "Light")
     click(browser, "#theme")
     assert browser.run(PAPER) == light
     click(browser, "#theme")
