@@ -31,6 +31,7 @@ from gamlp.propagate import halves
 LANES = 16  # float32 values in an LLVM vector: one zmm, two ymm or four xmm registers
 QUAD = 4  # float32 values in the narrowest vector; a kernel is compiled for a number of quads
 AHEAD = (64, 16)  # entries between asking for a row and adding it; the processor may drop a request, so it is put twice
+AHEAD_SHORT = (64, 24, 8)  # the same for rows of one to four cache lines, of which more are under way at a time
 
 _BYTE = ir.IntType(8)
 _INDEX = ir.IntType(64)
@@ -142,7 +143,7 @@ def _emit_gather(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     add = _adder(context, builder, weighting, arguments[1], kind)
     final = builder.sub(indices.nitems, _INDEX(1))
     with cgutils.for_range_slice(builder, arguments[2], arguments[3], _INDEX(1), _INDEX) as (entry, _):
-        for distance in AHEAD:
+        for distance in AHEAD_SHORT if LINE <= len(sums) * source.bytes <= 4 * LINE else AHEAD:
             later = builder.add(entry, _INDEX(distance))
             later = builder.select(builder.icmp_signed("<", later, final), later, final)
             source.prefetch(_neighbour(builder, indices, later), len(sums))
