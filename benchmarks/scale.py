@@ -5,7 +5,7 @@
 
 Graphs in the shape of papers100M (34.5M nodes at 1G entries; hubs, communities, ids far apart) are generated, each is
 propagated by the engine on disk in a process of its own, with the labelled rows kept, and removed again. `seconds`
-counts everything from the mapped graph to the finished folder of hops.
+counts everything from the mapped graph to the finished folder of hops; small graphs take the median of five runs.
 
 The yardstick is a loop that only reads, from a state of the same width and for the same column ids, the rows that the
 hops read (`gather_limit.py`), as often as the blocks and hops do, on the same threads, in the same process right after:
@@ -20,6 +20,7 @@ import json
 import os
 import platform
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -32,6 +33,7 @@ from typing import Any
 import numpy as np
 
 SIZES = (4_000_000, 30_000_000, 100_000_000, 300_000_000, 1_000_000_000)
+QUICK = 50_000_000  # entries up to which the median of five runs is taken
 ENTRIES_A_NODE = 29  # of papers100M, symmetric
 
 
@@ -40,7 +42,7 @@ def main() -> None:
     parser.add_argument("--entries", type=int, nargs="*", default=SIZES, help="of the adjacency, about")
     parser.add_argument("--features", type=int, default=128)
     parser.add_argument("--hops", type=int, default=6)
-    parser.add_argument("--storage", default="float16")
+    parser.add_argument("--storage", default="float32", help="or float16")
     parser.add_argument("--memory", default="8GiB")
     parser.add_argument("--both", type=int, default=120_000_000, help="entries up to which memory is compared")
     parser.add_argument("--folder", type=Path, help="where graphs go; by default a temporary folder")
@@ -84,7 +86,8 @@ def generate(graph: Path, entries: int, options: argparse.Namespace) -> float:
     show(f"generating {entries:,} entries")
     start = time.perf_counter()
     nodes = max(1000, entries // ENTRIES_A_NODE)
-    shape = replace(shape_named("papers100M"), nodes=nodes, edges=entries // 2, features=options.features)
+    edges = int(entries / 2 * 1.09)  # a few are drawn twice, or lead from a node to itself
+    shape = replace(shape_named("papers100M"), nodes=nodes, edges=edges, features=options.features)
     write_synth(graph, shape, memory=parse_size(options.memory))
     return time.perf_counter() - start
 
@@ -103,7 +106,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     warm_up(options, [block.stop - block.start for block in job.budget(memory).blocks])
     base = resident("VmRSS:")
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    seconds = timed(partial(on_disk, job, options.graph.with_suffix(".hops"), memory))
+    repeats = 5 if graph.adjacency.entries <= QUICK else 1
+    seconds = typical(partial(on_disk, job, options.graph.with_suffix(".hops"), memory), repeats)
     peak = resident("VmHWM:")
     limit = limit_seconds(job, memory)
     answer = {
@@ -118,7 +122,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "blocks": [block.stop - block.start for block in job.budget(memory).blocks],
     }
     if graph.adjacency.entries <= options.both:
-        answer["memory_seconds"] = in_memory(job)
+        answer["memory_seconds"] = in_memory(job, repeats)
     return answer
 
 
@@ -130,7 +134,7 @@ def on_disk(job: Any, out: Path, memory: int) -> None:
     shutil.rmtree(out)
 
 
-def in_memory(job: Any) -> float:
+def in_memory(job: Any, repeats: int) -> float:
     """Return the seconds of the engine in memory, with the graph there."""
     from gamlp.graph.graph import Adjacency
     from gamlp.propagate import propagate
@@ -138,7 +142,7 @@ def in_memory(job: Any) -> float:
     adjacency = Adjacency(np.array(job.adjacency.indptr), np.array(job.adjacency.indices))
     features = np.array(job.features)
     given = {"hops": job.hops, "normalization": job.normalization, "rows": job.rows, "storage": job.storage}
-    return timed(lambda: propagate(adjacency, features, **given))
+    return typical(lambda: propagate(adjacency, features, **given), repeats)
 
 
 def warm_up(options: argparse.Namespace, widths: list[int]) -> None:
@@ -225,6 +229,10 @@ def budget_of(options: argparse.Namespace) -> int:
     from gamlp.sizes import parse_size
 
     return parse_size(options.memory)
+
+
+def typical(work: Any, repeats: int) -> float:
+    return statistics.median(timed(work) for _ in range(repeats))
 
 
 def timed(work: Any) -> float:

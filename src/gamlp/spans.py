@@ -71,15 +71,21 @@ class Spans:
             self._read(part, first * self._row_bytes)
         return part
 
-    def block(self, first: int, last: int, columns: slice) -> Array:
-        """Return array[first:last, columns] as float32, by rows, or by columns where the file is."""
+    def block(self, first: int, last: int, columns: slice, buffer: Array | None = None) -> Array:
+        """Return array[first:last, columns] as float32, by rows, or by columns where the file is.
+
+        A file of float32 by columns is read into `buffer`, float32 of one dimension, if there is one.
+        """
         array = self.array
         if self._file is None or array.ndim != 2:
             return np.ascontiguousarray(array[first:last, columns], dtype=np.float32)
         if array.flags.c_contiguous:
             whole = self.rows(first, last, np.empty((last - first, self.shape[1]), array.dtype))
             return np.ascontiguousarray(whole[:, columns], dtype=np.float32)
-        by_columns = np.empty((columns.stop - columns.start, last - first), array.dtype)
+        width, count = columns.stop - columns.start, last - first
+        if buffer is None or array.dtype != buffer.dtype:
+            buffer = np.empty(width * count, array.dtype)
+        by_columns = buffer[: width * count].reshape(width, count)
         for at, column in enumerate(range(columns.start, columns.stop)):
             self._read(by_columns[at], (column * self.shape[0] + first) * array.dtype.itemsize)
         return by_columns.astype(np.float32, copy=False).T

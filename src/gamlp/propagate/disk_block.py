@@ -86,6 +86,7 @@ class StreamedBlock:
         self._indices = Spans(way.adjacency.indices)
         self._weights = None if way.adjacency.weights is None else Spans(way.adjacency.weights)
         self._buffers = [self._chunk_buffers() for _ in range(2)]
+        self._held: list[Loaded | None] = [None, None]  # what the buffers hold
         self._leave = None if rows is None else self._wanted_scales(rows)
 
     def close(self) -> None:
@@ -125,12 +126,14 @@ class StreamedBlock:
         """Set y = D^(−r) X c for these columns; X itself goes to the sink."""
         source, width = Spans(features), columns.stop - columns.start
         chunks = spans(self.way.adjacency.nodes, max(1, self.way.chunk_bytes // 4 // _bytes_a_row(features, width)))
-        scratch = np.empty(min(chunks[0][1], self.way.adjacency.nodes) + 1, self.way.adjacency.indptr.dtype)
+        scratch = np.empty(chunks[0][1] + 1, self.way.adjacency.indptr.dtype)
+        buffers = [empty((chunks[0][1] * width,), np.float32) for _ in range(2)]
 
         def load(at: int) -> tuple[int, Array, Array]:
             first, last = chunks[at]
             degree = self.way.degrees(self._offsets.rows(first, last + 1, scratch), first)
-            return first, source.block(first, last, columns), self.way.scale(degree, -self.way.normalization.r)
+            values = source.block(first, last, columns, buffers[at % 2])
+            return first, values, self.way.scale(degree, -self.way.normalization.r)
 
         self._shape(width)
         if self.storage == "float16":
@@ -181,14 +184,18 @@ class StreamedBlock:
         )
 
     def _load(self, at: int) -> Loaded:
-        """Read chunk `at` into the buffers that the one before does not use."""
-        chunk, (offsets, indices, weights) = self.way.chunks[at], self._buffers[at % 2]
+        """Read chunk `at` into the buffers that the one before does not use; one or two chunks in all stay there."""
+        held, chunk = self._held[at % 2], self.way.chunks[at]
+        if held is not None and held[0] == chunk:
+            return held
+        offsets, indices, weights = self._buffers[at % 2]
         offsets = self._offsets.rows(chunk.first, chunk.last + 1, offsets)
         scale = self.way.scale(self.way.degrees(offsets, chunk.first), -1)
         offsets -= chunk.start
         indices = self._indices.rows(chunk.start, chunk.stop, indices)
         if self._weights is not None and weights is not None:
             weights = self._weights.rows(chunk.start, chunk.stop, weights)
+        self._held[at % 2] = chunk, offsets, indices, weights, scale
         return chunk, offsets, indices, weights, scale
 
     def _sum(self, chunk: Chunk, offsets: Array, indices: Array, weights: Array | None, scale: Array) -> None:

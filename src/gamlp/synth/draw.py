@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
+from numba import njit
 
 from gamlp.files import Array
 from gamlp.graph.out_of_core.groups import Edges
@@ -38,10 +39,7 @@ class Drawing:
 
     def labels(self, nodes: Array) -> Array:
         """Return the classes of nodes, int64."""
-        community = nodes.astype(np.uint64) // np.uint64(self.shape.community)
-        mixed = (community + np.uint64(self.seed + 1)) * np.uint64(0x9E3779B97F4A7C15)
-        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
-        return ((mixed >> np.uint64(33)) % np.uint64(self.shape.classes)).astype(np.int64)
+        return np.asarray(_classes(nodes // self.shape.community, self.seed, self.shape.classes))
 
     def features(self, batch: int) -> Array:
         """Return the features of nodes batch·BATCH …, float32: their class's mean and noise."""
@@ -90,13 +88,34 @@ class Drawing:
         shape = self.shape
         communities = -(-shape.nodes // shape.community)
         at = (draws * communities).astype(np.int64)
-        for _ in range(4 * shape.classes):
-            wrong = self.labels(at * shape.community) != labels
-            if not wrong.any():
-                break
-            at[wrong] = (at[wrong] + 1) % communities
+        _seek(at, labels, communities, self.seed, shape.classes)
         inside = (draws * communities % 1 * shape.community).astype(np.int64)
         return np.asarray(np.minimum(at * shape.community + inside, shape.nodes - 1))
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _class_of(community: int, seed: int, classes: int) -> int:
+    mixed = (np.uint64(community) + np.uint64(seed + 1)) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.int64((mixed >> np.uint64(33)) % np.uint64(classes))  # type: ignore[return-value]
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _classes(communities: Array, seed: int, classes: int) -> Array:
+    found = np.empty(len(communities), np.int64)
+    for i in range(len(communities)):
+        found[i] = _class_of(communities[i], seed, classes)
+    return found
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _seek(at: Array, labels: Array, communities: int, seed: int, classes: int) -> None:
+    """Move each place on to a community of its class."""
+    for i in range(len(at)):
+        for _ in range(4 * classes):
+            if _class_of(at[i], seed, classes) == labels[i]:
+                break
+            at[i] = (at[i] + 1) % communities
 
 
 class DrawnEdges:
