@@ -359,6 +359,7 @@ def test_entries_beyond_2_to_the_31(tmp_path):
         way._shape(4)
         way._offsets, way._indices, way._weights = Spans(adjacency.indptr), source, None
         way._buffers = [way._chunk_buffers() for _ in range(2)]
+        way._held = [None, None]
         x = RNG.normal(size=(5, 4)).astype(np.float32)
         way.x[:] = x
         way.hop()
