@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -11,6 +12,7 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
+import lose_a_machine
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
@@ -21,6 +23,7 @@ from gamlp.graph.graph import Adjacency
 from gamlp.progress import report_to
 from gamlp.propagate import propagate, ray_engine, ray_work
 from gamlp.propagate.disk_budget import budget
+from gamlp.propagate.hops_folder import load_hops
 from gamlp.propagate.ray_cluster import Machine, Slots, slots
 from gamlp.propagate.ray_engine import Watch, propagate_on_cluster
 
@@ -96,6 +99,17 @@ def test_a_killed_worker_changes_nothing(ray_here, tmp_path):
     assert sorted(Counter(name.split("-")[1] for name in killer.attempts).values()) == [1, 1, 2]
     assert_array_equal(found.values, propagate(GRAPH, FEATURES, hops=300).values)
     assert shown.steps == shown.total == 3 * 300
+    assert [path.name for path in tmp_path.iterdir()] == ["hops"]
+
+
+def test_a_lost_machine_changes_nothing(tmp_path):
+    """Of two machines with two blocks each, one goes away with its workers."""
+    pytest.importorskip("ray")
+    script = [sys.executable, lose_a_machine.__file__, tmp_path]
+    ended = subprocess.run(script, capture_output=True, text=True, timeout=300, check=False)
+    assert ended.stdout.split()[-2:] == ["2", "1"], ended.stderr[-2000:]
+    expected = propagate(*lose_a_machine.graph(), hops=lose_a_machine.HOPS)
+    assert_array_equal(load_hops(tmp_path / "hops").values, expected.values)
     assert [path.name for path in tmp_path.iterdir()] == ["hops"]
 
 

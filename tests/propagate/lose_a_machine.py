@@ -1,0 +1,55 @@
+"""A cluster of two machines, played by two Ray daemons, loses one of them in the middle of a run.
+
+`python lose_a_machine.py FOLDER`: FOLDER/hops then holds the hops; prints the machines before and after
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+from gamlp.graph.csr import adjacency_from_edges
+from gamlp.propagate.ray_cluster import ENVIRONMENT, cluster, machines
+from gamlp.propagate.ray_engine import propagate_on_cluster
+
+HOPS = 300
+
+
+def graph():
+    """Return an adjacency, and features of four cache lines: two blocks a machine."""
+    random = np.random.default_rng(0)
+    adjacency = adjacency_from_edges(*random.integers(0, 400, (2, 3000)), nodes=400)
+    return adjacency, random.normal(size=(400, 64)).astype(np.float32)
+
+
+def main(folder: Path) -> None:
+    """Propagate, and take a machine away once a block has come through fifty hops."""
+    os.environ.update(ENVIRONMENT)
+    from ray.cluster_utils import Cluster
+
+    there = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+    lost, _kept = (there.add_node(num_cpus=2, memory=2**30) for _ in range(2))
+    with cluster(there.address) as ray:
+        before = sum(one.processors > 0 for one in machines(ray))
+        taker = threading.Thread(target=take_away, args=(there, lost, folder / "hops.partial"))
+        taker.start()
+        propagate_on_cluster(folder / "hops", *graph(), hops=HOPS, memory=2**22)
+        taker.join()
+        print(before, sum(one.processors > 0 for one in machines(ray)))
+    there.shutdown()
+
+
+def take_away(there, lost, folder: Path) -> None:
+    """Kill the daemon of a machine, and with it all its workers."""
+    while not any(folder.glob("block-*.tmp/hop-50.npy")):
+        time.sleep(0.01)
+    there.remove_node(lost, allow_graceful=False)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
