@@ -19,7 +19,7 @@ from gamlp.graph.store import save_graph
 from gamlp.train.distributed import ALONE, Ranks, launched, ranks
 
 
-def by_two_ranks(*what: str, **options) -> str:
+def by_two_ranks(*what: str, fails: bool = False, **options) -> str:
     """Run a module or a script in two processes and return what they print."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("RANK", "WORLD"))}
     done = subprocess.run(
@@ -31,7 +31,7 @@ def by_two_ranks(*what: str, **options) -> str:
         check=False,
         **options,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert bool(done.returncode) == fails, done.stderr[-3000:]
     return done.stdout
 
 
@@ -130,3 +130,37 @@ def test_two_ranks_are_as_good_as_one_and_leave_one_run(make_planted, tmp_path):
     names = {path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*")}
     assert {path.relative_to(tmp_path / "two") for path in (tmp_path / "two").rglob("*")} == names
     assert read_json(tmp_path / "two" / "run.json")["result"]["test_accuracy"] == two["test_accuracy"]
+
+
+KILLED = """
+import os, signal, sys
+from gamlp.train import stage
+from gamlp.train.checkpoint import Checkpoint
+
+Checkpoint.due = lambda self: self.path is not None  # after every epoch
+plain = stage.run_epoch
+
+def run_epoch(*words, key, **options):
+    if key == [0, 1, 3] and os.environ["RANK"] == "1":  # the second stage, its fourth epoch, the second process
+        os.kill(os.getpid(), signal.SIGKILL)
+    return plain(*words, key=key, **options)
+
+stage.run_epoch = run_epoch
+from gamlp.cli import main
+main(sys.argv[1:])
+"""
+
+
+def test_two_ranks_that_were_killed_go_on_to_the_same_bits(make_planted, tmp_path):
+    save_graph(replace(make_planted(nodes=600, labelled=40), name="planted"), tmp_path / "graph")
+    more = ("--method", "gamlp-jk+rlu", "--seeds", "1", "--set", "epochs=[6,6]", "--set", "threshold=0.3")
+    by_two_ranks("-m", "gamlp", *train_command(tmp_path / "graph", tmp_path / "whole", *more))
+    (tmp_path / "killed.py").write_text(KILLED, encoding="utf-8")
+    by_two_ranks(
+        str(tmp_path / "killed.py"), *train_command(tmp_path / "graph", tmp_path / "killed", *more), fails=True
+    )
+    assert (tmp_path / "killed" / "seed-0" / "stage-2.checkpoint").exists()
+    by_two_ranks("-m", "gamlp", "train", "--resume", str(tmp_path / "killed"), "--json")
+    for name in ("probabilities.npy", "attention.npy"):
+        found, expected = (np.load(tmp_path / run / "seed-0" / name) for run in ("killed", "whole"))
+        assert_array_equal(found, expected)
