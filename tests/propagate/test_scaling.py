@@ -1,3 +1,5 @@
+import pickle
+
 import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler, normalize
@@ -41,3 +43,21 @@ def test_components_keep_the_inner_products_that_a_singular_value_decomposition_
     fewer = Scaling.fit("none", features, components=2)(features)
     np.testing.assert_allclose(np.linalg.norm(fewer, axis=0), values, rtol=1e-4)
     assert Scaling.fit("none", features, components=40)(features) is features
+
+
+@pytest.mark.parametrize("kind", ["row", "unit", "standard", "none"])
+@pytest.mark.parametrize("components", [0, 3])
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_scaled_as_it_is_read_is_scaled(kind, components, by_columns, tmp_path):
+    x = np.random.default_rng(0).normal(1, 2, (50, 7)).astype(np.float32)
+    x[3] = 0
+    np.save(tmp_path / "x.npy", np.asfortranarray(x) if by_columns else x)
+    mapped = np.load(tmp_path / "x.npy", mmap_mode="r")
+    scaling = Scaling.fit(kind, mapped, components=components)
+    expected, seen = scaling(x), scaling.seen(mapped)
+    assert seen.shape == expected.shape
+    np.testing.assert_allclose(seen[10:30, 1:3], expected[10:30, 1:3], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(seen[np.array([3, 40, 7])], expected[[3, 40, 7]], rtol=1e-5, atol=1e-6)
+    if not isinstance(seen, np.ndarray):
+        again = pickle.loads(pickle.dumps(seen))
+        np.testing.assert_array_equal(again[5:9], seen[5:9])

@@ -33,7 +33,7 @@ Writer = Callable[..., Hops]  # (folder, adjacency, features, …, memory=…): 
 def cached_propagate(
     cache: Path | None,
     adjacency: Adjacency,
-    features: Array,
+    features: Any,
     *,
     hops: int,
     normalization: Normalization = Normalization(),  # noqa: B008 — frozen
@@ -48,7 +48,7 @@ def cached_propagate(
     from gamlp.propagate.engine import propagate
 
     def compute() -> Hops:
-        return propagate(adjacency, features, hops=hops, normalization=normalization, **options)
+        return propagate(adjacency, whole(features), hops=hops, normalization=normalization, **options)
 
     if cache is None and memory is None:
         return compute()
@@ -70,7 +70,7 @@ def cached_propagate(
 def propagate_into(
     folder: Path,
     adjacency: Adjacency,
-    features: Array,
+    features: Any,
     *,
     memory: int | None = None,
     write: Writer | None = None,
@@ -94,13 +94,18 @@ def propagate_into(
     if is_hops_folder(folder) and not overwrite:
         return load_hops(folder, key)
     refuse_other_content(folder)
-    store_hops(folder, key, propagate(adjacency, features, device=device, **options))
+    store_hops(folder, key, propagate(adjacency, whole(features), device=device, **options))
     return load_hops(folder, key)
+
+
+def whole(features: Any) -> Array:
+    """Return features in memory; those that are made as they are read, all of them."""
+    return features if isinstance(features, np.ndarray) else np.asarray(features[:])
 
 
 def hops_key(
     adjacency: Adjacency,
-    features: Array,
+    features: Any,
     *,
     hops: int,
     normalization: Normalization,
@@ -113,9 +118,8 @@ def hops_key(
     """Return the hash of everything that the result depends on; devices differ in the last bits."""
     words = f"{FORMAT} {normalization.r!r} {normalization.self_loops} {hops} {keep} {stationary} {storage} {device}"
     wanted = "all rows" if rows is None else np.ascontiguousarray(rows, dtype=np.int64)
-    labels = getattr(features, "labels", None)  # ones and zeros that are made of them (`disk.OneHot`)
-    values = features if labels is None else labels
-    return digest(adjacency.fingerprint, values, words, wanted, *([] if labels is None else [f"{features.shape}"]))
+    content = getattr(features, "content", [features])  # of `disk.OneHot`, `scaling.ScaledFeatures`
+    return digest(adjacency.fingerprint, words, wanted, *content)
 
 
 class HopsCache:

@@ -9,7 +9,8 @@ Propagation is independent for each column, so blocks are computed one after the
 engine in memory. Cost O(K·E·F) time and ⌈F/width⌉·K readings of the adjacency, O(N·width) memory (`disk_budget`), and
 twice the result in disk space while blocks are joined.
 
-Features may be anything with a shape that gives features[first:last, columns]: a mapped file, or labels as `OneHot`.
+Features may be anything with a shape that gives features[first:last, columns]: a mapped file, one that is
+scaled where it is read (`scaling.ScaledFeatures`), or labels as `OneHot`.
 """
 
 from __future__ import annotations
@@ -115,6 +116,11 @@ class OneHot:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def content(self) -> list[Array | str]:
+        """Return what the values follow from, for a hash."""
+        return [self.labels, f"{self.shape}"]
 
     def __getitem__(self, at: tuple[slice, slice]) -> Array:
         classes = np.arange(self.shape[1])[at[1]]

@@ -10,11 +10,16 @@ of their inner products in a few hundred columns, and every later step is as muc
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from gamlp.files import Array
+from gamlp.files import Array, is_whole_file
+from gamlp.spans import Spans
+
+ROTATED = 2**28  # values of X from which the directions are found; of more, rows at equal distances are taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,16 +38,18 @@ class Scaling:
         scaled = cls(kind, mean, scale)
         if not 0 < components < min(features.shape):
             return scaled
-        return cls(kind, mean, scale, leading_directions(scaled(features), components))
+        step = -(-features.shape[0] * features.shape[1] // ROTATED)
+        some = features[::step] if features.shape[0] // step > components else features
+        return cls(kind, mean, scale, leading_directions(scaled(some), components))
 
     def __call__(self, features: Array) -> Array:
         """Scale (N, F) features; a row of zeros stays as it is."""
-        if self.kind == "standard":
-            features = (features - self.mean) * self.scale
-        elif self.kind != "none":
-            size = np.abs(features).sum(axis=1) if self.kind == "row" else np.sqrt(np.square(features).sum(axis=1))
-            features = features / np.where(size > 0, size, 1)[:, None]
-        return features if self.directions is None else np.asarray(features @ self.directions)
+        seen = self.seen(features)
+        return seen[:] if isinstance(seen, ScaledFeatures) else seen
+
+    def seen(self, features: Array) -> Array | ScaledFeatures:
+        """Return the features as they are scaled where they are read, which never holds all of them."""
+        return features if self.kind == "none" and self.directions is None else ScaledFeatures(features, self)
 
     def arrays(self) -> dict[str, Array]:
         """Return what was measured, by name, for storing."""
@@ -50,13 +57,89 @@ class Scaling:
         return {name: value for name, value in named.items() if value is not None}
 
 
+class ScaledFeatures:
+    """Features (N, F) of a mapped file, or in memory, as a `Scaling` makes them, (N, k): seen[first:last, columns]."""
+
+    ndim, dtype = 2, np.dtype(np.float32)
+
+    def __init__(self, features: Array, scaling: Scaling, sizes: Array | None = None) -> None:
+        self.features, self.scaling = features, scaling
+        width = features.shape[1] if scaling.directions is None else scaling.directions.shape[1]
+        self.shape = (len(features), width)
+        self.sizes = row_sizes(features, scaling.kind) if sizes is None else sizes
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, at: Any) -> Array:
+        rows, columns = at if isinstance(at, tuple) else (at, slice(None))
+        scaling = self.scaling
+        read = columns if scaling.directions is None else slice(None)
+        values = self._read(rows, read)
+        if scaling.mean is not None and scaling.scale is not None:
+            values = (values - scaling.mean[read]) * scaling.scale[read]
+        if len(self.sizes):
+            values = values / self.sizes[rows, None]
+        return values if scaling.directions is None else np.asarray(values @ scaling.directions[:, columns])
+
+    def __reduce__(self) -> Any:
+        """Travel to another machine by the file's name."""
+        from gamlp.propagate.ray_work import OnFile
+
+        source = OnFile.of(self.features) if is_whole_file(self.features) else self.features
+        return _seen_again, (source, self.scaling, self.sizes)
+
+    @property
+    def content(self) -> list[Array | str]:
+        """Return what the values follow from, for a hash."""
+        return [self.features, self.scaling.kind, *self.scaling.arrays().values()]
+
+    def _read(self, rows: Any, columns: slice) -> Array:
+        if not isinstance(rows, slice) or not is_whole_file(self.features):
+            return np.ascontiguousarray(self.features[rows, columns], dtype=np.float32)
+        first, last, _ = rows.indices(len(self))
+        source = Spans(self.features)
+        values = source.block(first, last, slice(*columns.indices(self.features.shape[1])))
+        source.close()
+        return np.ascontiguousarray(values)
+
+
+def _seen_again(source: Any, scaling: Scaling, sizes: Array) -> ScaledFeatures:
+    return ScaledFeatures(source if isinstance(source, np.ndarray) else source.open(), scaling, sizes)
+
+
 def column_scale(features: Array) -> tuple[Array, Array]:
     """Return each column's mean and 1 / standard deviation, (F,), (F,)."""
-    mean = features.mean(axis=0, dtype=np.float64)
-    deviation = np.sqrt(np.maximum(np.square(features, dtype=np.float64).mean(axis=0) - mean**2, 0))
+    sums = np.zeros((2, features.shape[1]))
+    for values in _chunks(features):
+        sums += values.sum(axis=0, dtype=np.float64), np.square(values, dtype=np.float64).sum(axis=0)
+    mean, square = sums / max(1, len(features))
+    deviation = np.sqrt(np.maximum(square - mean**2, 0))
     deviation[deviation <= 1e-6 * np.abs(mean)] = 1
     deviation[deviation == 0] = 1
     return mean.astype(np.float32), (1 / deviation).astype(np.float32)
+
+
+def row_sizes(features: Array, kind: str) -> Array:
+    """Return what the rows are divided by, (N,), 1 for rows of zeros; nothing where they are not."""
+    if kind not in {"row", "unit"}:
+        return np.zeros(0, np.float32)
+    sizes = np.empty(len(features), np.float32)
+    first = 0
+    for values in _chunks(features):
+        found = np.abs(values).sum(axis=1) if kind == "row" else np.sqrt(np.square(values).sum(axis=1))
+        sizes[first : first + len(values)] = np.where(found > 0, found, 1)
+        first += len(values)
+    return sizes
+
+
+def _chunks(features: Array) -> Iterator[Array]:
+    """Yield some rows after the other, float32 by rows."""
+    source, step = Spans(features), max(1, 2**24 // max(1, features.shape[1]))
+    for first in range(0, len(features), step):
+        last = min(first + step, len(features))
+        yield np.ascontiguousarray(source.block(first, last, slice(0, features.shape[1])))
+    source.close()
 
 
 def leading_directions(features: Array, count: int) -> Array:

@@ -69,6 +69,11 @@ class Workshop:
             self._scalings[kind] = Scaling.fit(settings.feature_scaling, features, components=settings.components)
         return self._scalings[kind]
 
+    def scaled(self, settings: Settings) -> Any:
+        """Return the features, to be scaled as they are read; those of relation subsets, scaled."""
+        scaling, features = self.scaling(settings), self.features(settings)
+        return scaling(features) if settings.relations == "subsets" else scaling.seen(features)
+
     def subsets(self, settings: Settings) -> tuple[Subset, ...]:
         """Return the relation subsets of a method that has any."""
         if settings.relations == "merged":
@@ -111,7 +116,7 @@ class Workshop:
         }
         if settings.relations == "subsets":
             raise SettingsError("Hops of relation subsets are kept in a cache alone.\nUse --cache, and no --rows FILE.")
-        features = self.scaling(settings)(self.features(settings))
+        features = self.scaled(settings)
         if out is None:
             return cached_propagate(
                 self.cache, self.graph.adjacency, features, memory=self.memory, write=self.write,
@@ -129,7 +134,7 @@ class Workshop:
         )
 
     def _compute(self, settings: Settings, rows: Array | None, *, stationary: bool) -> Hops:
-        features = self.scaling(settings)(self.features(settings))
+        features = self.scaled(settings)
         normalization = Normalization(settings.normalization, settings.self_loops)
         if settings.relations == "subsets":
             assert rows is not None
