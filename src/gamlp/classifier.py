@@ -172,7 +172,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             loaded.history_, loaded.n_iter_ = facts["history"], facts["iterations"]
             loaded.probabilities_, loaded.attention_ = tensors["probabilities"].numpy(), tensors["attention"].numpy()
             loaded._fingerprint = more["fingerprint"]
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise FormatError(
                 f"{folder} does not hold a classifier ({error}).\nName a folder that save made."
             ) from error

@@ -28,7 +28,7 @@ class Scenario:
     before: str | None = None  # a folder of inputs to be copied beside, see `Inputs`
     work: str = ""  # the function whose calls are work that should not be lost: module:name
     every: int = 1  # of a slow command every so manieth fault is tried, in turns
-    through_power: bool = True  # whether that holds for a power cut too; temporary runs are not waited for
+    through_power: bool = True  # whether that holds for a power cut too; temporary files are not waited for
 
 
 def write_inputs(folder: Path) -> None:
@@ -103,7 +103,7 @@ SCENARIOS = [
     Scenario("propagate over hops", propagate(*OLD_HOPS), "out", before="old hops"),
     Scenario(
         "propagate on disk", propagate("--out", "OUT", "--memory", "2.25MiB"), "out",
-        work="gamlp.propagate.disk_block:StreamedBlock.carry",
+        work="gamlp.propagate.disk_block:StreamedBlock.carry", through_power=False,
     ),
     Scenario(
         "train", train, "out", again=lambda place: ["train", "--resume", str(place / "out"), "--json"],

@@ -84,6 +84,8 @@ class Reader(pickle.Unpickler):
 
 def read_pickle(path: Path) -> Any:
     """Read one file of a legacy data set: an array, a csr_array or a dictionary of lists."""
+    if not path.is_file():  # nor a pipe or a device, which may never end
+        raise FormatError(f"{path} is not a file.\nFetch it again from its source.")
     try:
         with path.open("rb") as file:
             return unwrap(Reader(file, encoding="latin1").load())

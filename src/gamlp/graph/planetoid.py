@@ -30,7 +30,7 @@ def files(name: str) -> tuple[str, ...]:
 
 def read_planetoid(raw: Path, name: str) -> Graph:
     """Read the raw folder of `name`, one of cora, citeseer and pubmed."""
-    parts = {part: read_pickle(raw / f"ind.{name}.{part}") for part in PARTS if part != "test.index"}
+    parts = {part: read_part(raw / f"ind.{name}.{part}", part) for part in PARTS if part != "test.index"}
     test = read_index(raw / f"ind.{name}.test.index")
     known, trained = parts["allx"].shape[0], len(parts["y"])
     if len(test) != parts["tx"].shape[0] or int(test.min()) < known:
@@ -52,8 +52,25 @@ def read_planetoid(raw: Path, name: str) -> Graph:
     )
 
 
+def read_part(path: Path, part: str) -> Any:
+    """Read one pickle, of the kind that the part has: features sparse, classes one-hot, or lists of neighbours."""
+    found = read_pickle(path)
+    if part == "graph":
+        fits = isinstance(found, dict)
+        expected = "a dictionary of lists of node numbers"
+    elif part.endswith("x"):
+        fits, expected = hasattr(found, "toarray"), "a sparse matrix of features"
+    else:
+        fits, expected = isinstance(found, np.ndarray) and found.ndim == 2, "an array with one row a node"
+    if not fits:
+        raise FormatError(f"{path} holds a {type(found).__name__}.\nExpected {expected}.")
+    return found
+
+
 def read_index(path: Path) -> Array:
     """Read test.index: one node id a line."""
+    if not path.is_file():  # nor a pipe or a device, which may never end
+        raise FormatError(f"{path} is not a file.\nExpected the ids of the test nodes, one a line.")
     try:
         ids = np.array([int(line) for line in path.read_text(encoding="ascii").split()], dtype=np.int64)
     except (ValueError, OSError) as error:
@@ -84,7 +101,10 @@ def class_numbers(one_hot: Array) -> tuple[Array, tuple[str, ...]]:
 
 def edge_ends(neighbours: dict[Any, list[Any]]) -> tuple[Array, Array]:
     """Turn the dictionary of neighbours into edge ends."""
-    counts = [len(ends) for ends in neighbours.values()]
-    source = np.repeat(np.array(list(neighbours), dtype=np.int64), counts)
-    target = np.array([end for ends in neighbours.values() for end in ends], dtype=np.int64)
+    try:
+        counts = [len(ends) for ends in neighbours.values()]
+        source = np.repeat(np.array(list(neighbours), dtype=np.int64), counts)
+        target = np.array([end for ends in neighbours.values() for end in ends], dtype=np.int64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise FormatError(f"The graph names neighbours that are no node numbers ({error}).") from error
     return source, target

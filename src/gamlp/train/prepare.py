@@ -208,6 +208,6 @@ def check_device(name: str) -> None:
         return
     from gamlp.propagate.cuda import torch_device
 
-    if not name.startswith(("cpu", "cuda", "mps", "xpu")):
+    if not isinstance(name, str) or not name.startswith(("cpu", "cuda", "mps", "xpu")):
         raise SettingsError(f"There is no device {name!r}.\nUse 'cpu', or 'cuda' where there is one.")
     torch_device(name)

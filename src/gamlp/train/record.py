@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
 from gamlp.errors import FormatError
 from gamlp.files import read_json
@@ -24,24 +24,24 @@ class _Described(BaseModel):
 class Source(_Described):
     """How the graph was read."""
 
-    what: list[str] = []
-    root: str = ""
-    options: dict[str, Any] = {}
+    what: list[str]
+    root: str
+    options: dict[str, Any]
 
 
 class SeedResult(_Described):
     """What one seed gave."""
 
     seed: Seed
-    valid_accuracy: Number = None
-    valid_macro_f1: Number = None
-    valid_log_loss: Number = None
-    test_accuracy: Number = None
-    test_macro_f1: Number = None
-    test_log_loss: Number = None
+    valid_accuracy: Number
+    valid_macro_f1: Number
+    valid_log_loss: Number
+    test_accuracy: Number
+    test_macro_f1: Number
+    test_log_loss: Number
     parameters: Annotated[int, Field(ge=0)] = 0
-    stages: list[dict[str, float]] = []
-    seconds: float = 0.0
+    stages: list[dict[str, float]]
+    seconds: float
 
 
 class Result(_Described):
@@ -49,23 +49,23 @@ class Result(_Described):
 
     best_seed: Seed
     runs: list[SeedResult]
-    seeds: list[Seed] = []
-    valid_accuracy: Number = None
-    valid_accuracy_std: Number = None
-    test_accuracy: Number = None
-    test_accuracy_std: Number = None
-    valid_macro_f1: Number = None
-    valid_macro_f1_std: Number = None
-    test_macro_f1: Number = None
-    test_macro_f1_std: Number = None
-    valid_log_loss: Number = None
-    valid_log_loss_std: Number = None
-    test_log_loss: Number = None
-    test_log_loss_std: Number = None
-    seconds: float = 0.0
-    seconds_per_seed: float = 0.0
+    seeds: list[Seed]
+    valid_accuracy: Number
+    valid_accuracy_std: Number
+    test_accuracy: Number
+    test_accuracy_std: Number
+    valid_macro_f1: Number
+    valid_macro_f1_std: Number
+    test_macro_f1: Number
+    test_macro_f1_std: Number
+    valid_log_loss: Number
+    valid_log_loss_std: Number
+    test_log_loss: Number
+    test_log_loss_std: Number
+    seconds: float
+    seconds_per_seed: float
     parameters: Annotated[int, Field(ge=0)] = 0
-    peak_memory_bytes: Number = None
+    peak_memory_bytes: Number
 
 
 class Record(_Described):
@@ -78,10 +78,10 @@ class Record(_Described):
     recipe: str
     overrides: dict[str, Any]
     seeds: Annotated[list[Seed], Field(min_length=1)]
-    device: str = "cpu"
-    settings: dict[str, Any] = {}
-    versions: dict[str, str] = {}
-    machine: str = ""
+    device: str
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    machine: str
     result: Result = Field(default=None)  # type: ignore[assignment]  # not there until the run is finished
 
 
@@ -92,6 +92,14 @@ class StageFacts(_Described):
     best_epoch: int
     best_score: Annotated[list[float], Field(min_length=2, max_length=2)]
     history: list[dict[str, float]]
+
+    @field_validator("history")
+    @classmethod
+    def epochs_are_named(cls, history: list[dict[str, float]]) -> list[dict[str, float]]:
+        """Every evaluation says when it was."""
+        if not all("epoch" in entry for entry in history):
+            raise ValueError("an entry has no epoch")
+        return history
 
 
 def read_record(folder: Path) -> dict[str, Any]:

@@ -30,11 +30,11 @@ from gamlp.graph.out_of_core.matrix import write_matrix
 from gamlp.graph.out_of_core.nodes import NodeFiles
 from gamlp.graph.out_of_core.sources import ArrayEdges, EdgeSource, TableEdges, edge_source, file_key
 from gamlp.graph.splits import Split, SplitRule
-from gamlp.graph.store import check_place, write_contents
+from gamlp.graph.store import CONTENTS, check_place, write_contents
 from gamlp.graph.streams import read_matrix
 
 MEMORY = 2 * 2**30
-KEPT = {"import.json", "edges.json", "runs"}  # of a working folder, no parts of the graph
+KEPT = ("edges.json", "runs", "import.json")  # of a working folder, no parts of the graph; removed in this order
 
 
 def import_tables(
@@ -110,11 +110,12 @@ def working_folder(out: Path, key: str, *, overwrite: bool) -> Iterator[Path]:
     check_place(out, overwrite=overwrite)
     folder = out.with_name(f"{out.name}.partial")
     try:
-        there = read_json(folder / "import.json")
-    except GamlpError:
-        there = None
-    try:
         with alone(out):
+            if (whole := finished_folder(out, key)).is_dir():  # stopped on its last steps
+                write_json(whole / "import.json", {"key": key})
+                shutil.rmtree(folder, ignore_errors=True)
+                whole.rename(folder)
+            there = begun(folder)
             if there != {"key": key}:
                 if folder.exists() and not (folder / "import.json").exists() and not is_bare(folder):
                     raise StorageError(f"{folder} exists and was not made by an import.\nMove it away, then run again.")
@@ -128,6 +129,19 @@ def working_folder(out: Path, key: str, *, overwrite: bool) -> Iterator[Path]:
         ) from error
 
 
+def begun(folder: Path) -> Any:
+    """Return what a working folder says it holds; None where there is none."""
+    try:
+        return read_json(folder / "import.json")
+    except GamlpError:
+        return None
+
+
+def finished_folder(out: Path, key: str) -> Path:
+    """Return the name of a working folder that only has to be cleared and put in place."""
+    return out.with_name(f"{out.name}.{key[:16]}.partial")
+
+
 def write_nodes(folder: Path, files: NodeFiles) -> tuple[tuple[str, ...], Split | SplitRule]:
     """Write features, names, labels and split; the first two are not written twice."""
     once(folder / "features.npy", files.write_features)
@@ -137,6 +151,8 @@ def write_nodes(folder: Path, files: NodeFiles) -> tuple[tuple[str, ...], Split 
 
 def build(folder: Path, stream: EdgeSource, nodes: int, options: Options) -> None:
     """Write the adjacency."""
+    if (folder / CONTENTS).is_file():  # written when all arrays were
+        return
     build_adjacency(
         folder, stream, nodes=nodes, memory=options.memory,
         symmetric=options.symmetric, self_loops=options.self_loops,
@@ -152,10 +168,12 @@ def once(path: Path, write: Callable[[Path], None]) -> None:
 def finish(folder: Path, out: Path, *, name: str, classes: tuple[str, ...], split: Split | SplitRule) -> dict[str, Any]:
     """Describe the arrays in graph.json and rename the folder to its place."""
     contents = write_contents(folder, name=name, classes=classes, split=split)
+    whole = finished_folder(Path(out), begun(folder)["key"])  # without import.json it is known by its name
+    folder.rename(whole)
     for kept in KEPT:
-        place = folder / kept
+        place = whole / kept
         shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
-    put_in_place(folder, Path(out))
+    put_in_place(whole, Path(out))
     shapes = {key: part["shape"] for key, part in contents["arrays"].items()}
     return {
         "out": str(out), "dataset": name, "nodes": shapes["features"][0], "entries": shapes["indices"][0],
