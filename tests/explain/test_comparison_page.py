@@ -25,7 +25,11 @@ def write_run(folder, method, tests, *, recipe="cora", fingerprint="f", dataset=
     result = {
         **dict.fromkeys(names, mean), **dict.fromkeys((f"{name}_std" for name in names), std),
         "parameters": 1234, "seconds_per_seed": 2.5, "peak_memory_bytes": 3 * 2**20, "best_seed": 0, "method": method,
-        "runs": [{"seed": seed, "test_accuracy": value, "stages": []} for seed, value in enumerate(tests)],
+        "seconds": 2.5 * len(tests), "seeds": list(range(len(tests))),
+        "runs": [
+            {**dict.fromkeys(names, value), "seed": seed, "stages": [], "parameters": 1234, "seconds": 2.5}
+            for seed, value in enumerate(tests)
+        ],
     }  # fmt: skip
     record = {
         "dataset": dataset, "fingerprint": fingerprint, "method": method, "recipe": recipe, "overrides": {},

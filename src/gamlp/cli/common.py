@@ -16,7 +16,7 @@ import typer
 from rich.console import Console
 
 from gamlp.cli import complete
-from gamlp.errors import Interrupted, SettingsError, did_you_mean
+from gamlp.errors import FormatError, Interrupted, SettingsError, did_you_mean
 from gamlp.progress import progress, report_to
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def read_source(source: dict[str, Any]) -> Graph:
     """Read the graph that a source names."""
     from gamlp.graph.datasets import read_graph
 
+    if not {"what", "root", "options"} <= source.keys():
+        raise FormatError("The run does not say how its graph is read.\nName the graph as well.")
     options = dict(source["options"])
     if "features" in options:
         options["features"] = Path(options["features"])

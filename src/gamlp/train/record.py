@@ -24,9 +24,9 @@ class _Described(BaseModel):
 class Source(_Described):
     """How the graph was read."""
 
-    what: list[str]
-    root: str
-    options: dict[str, Any]
+    what: list[str] = []  # nothing where it came from Python
+    root: str = ""
+    options: dict[str, Any] = {}
 
 
 class SeedResult(_Described):
