@@ -16,7 +16,8 @@ def graph(small, tmp_path_factory):
     return folder
 
 
-def test_compare_and_resume(gamlp, graph, tmp_path):
+def test_compare_and_resume(gamlp, graph, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")  # room for a std of two digits before the point
     words = ("compare", graph, "--methods", "sgc,label-propagation", "--seeds", 2, "--seed", 3, *SHORT)
     done = gamlp(*words, "--out", tmp_path / "all", "--json")
     assert done.code == 0, done.err
