@@ -185,19 +185,11 @@ def _by_rows(array: Array) -> Iterator[npt.NDArray[np.uint8]]:
     if array.ndim == 0 or array.flags.c_contiguous:
         yield np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         return
+    from gamlp.spans import Spans  # which is made of this module
+
+    source = Spans(array) if is_whole_file(array) and array.ndim == 2 else None
     rows = max(1, 2**24 // max(1, array[:1].nbytes))
     for first in range(0, len(array), rows):
         last = min(first + rows, len(array))
-        part = _read_columns(array, first, last) if is_whole_file(array) and array.ndim == 2 else array[first:last]
+        part = source.columns(first, last, slice(0, array.shape[1])) if source else array[first:last]
         yield np.ascontiguousarray(part).reshape(-1).view(np.uint8)
-
-
-def _read_columns(array: Any, first: int, last: int) -> Array:
-    """Return rows first … last−1 of a file by columns."""
-    found = np.empty((array.shape[1], last - first), array.dtype)
-    with Path(array.filename).open("rb", buffering=0) as file:
-        for column, values in enumerate(found):
-            file.seek(array.offset + (column * len(array) + first) * array.itemsize)
-            if file.readinto(values.view(np.uint8).data) != values.nbytes:
-                raise StorageError(f"{array.filename} ends before its array does.\nIt was cut short: make it again.")
-    return found.T

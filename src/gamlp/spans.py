@@ -82,16 +82,29 @@ class Spans:
         if array.flags.c_contiguous:
             whole = self.rows(first, last, np.empty((last - first, self.shape[1]), array.dtype))
             return np.ascontiguousarray(whole[:, columns], dtype=np.float32)
-        width, count = columns.stop - columns.start, last - first
+        return self.columns(first, last, columns, buffer).astype(np.float32, copy=False)
+
+    def columns(self, first: int, last: int, columns: slice, buffer: Array | None = None) -> Array:
+        """Return array[first:last, columns] of a file by columns, as it is stored."""
+        array, width, count = self.array, columns.stop - columns.start, last - first
         if buffer is None or array.dtype != buffer.dtype:
             buffer = np.empty(width * count, array.dtype)
         by_columns = buffer[: width * count].reshape(width, count)
         for at, column in enumerate(range(columns.start, columns.stop)):
             self._read(by_columns[at], (column * self.shape[0] + first) * array.dtype.itemsize)
-        return by_columns.astype(np.float32, copy=False).T
+        return by_columns.T
+
+    def bytes_a_row(self, width: int) -> int:
+        """Return what reading one row of so many columns costs: a file by rows is read with all of them."""
+        if hasattr(self.array, "bytes_a_row"):
+            return int(self.array.bytes_a_row(width))
+        by_rows = isinstance(self.array, np.memmap) and self.array.flags.c_contiguous
+        return 4 * width + (self._row_bytes if by_rows else 4 * width)
 
     def check_unchanged(self) -> None:
         """Refuse to go on with a file that someone wrote to in the meantime."""
+        if hasattr(self.array, "check_unchanged"):  # made of a file as it is read: it knows which
+            self.array.check_unchanged()
         if self._state() != self._at_first:
             raise StorageError(
                 f"{self.array.filename} was changed while it was being read.\n"

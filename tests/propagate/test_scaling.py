@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from sklearn.preprocessing import StandardScaler, normalize
 
+from gamlp.errors import StorageError
 from gamlp.propagate.scaling import Scaling
+from gamlp.spans import Spans
 
 FEATURES = np.array([[3.0, 4.0, 7.0], [0.0, 0.0, 7.0], [1.0, -1.0, 7.0], [0.0, 0.0, 7.0]], dtype=np.float32)
 
@@ -61,3 +63,23 @@ def test_scaled_as_it_is_read_is_scaled(kind, components, by_columns, tmp_path):
     if not isinstance(seen, np.ndarray):
         again = pickle.loads(pickle.dumps(seen))
         np.testing.assert_array_equal(again[5:9], seen[5:9])
+
+
+def test_a_file_that_changes_while_it_is_scaled_is_told(tmp_path):
+    np.save(tmp_path / "x.npy", FEATURES)
+    seen = Scaling.fit("unit", FEATURES).seen(np.load(tmp_path / "x.npy", mmap_mode="r"))
+    source = Spans(seen)
+    source.check_unchanged()
+    with (tmp_path / "x.npy").open("ab") as file:
+        file.write(b"more")
+    with pytest.raises(StorageError, match=r"x\.npy was changed while it was being read"):
+        source.check_unchanged()
+
+
+def test_a_row_costs_what_is_read_and_what_is_made_of_it(tmp_path):
+    x = np.ones((9, 8), np.float32)
+    for name, stored, read in (("rows", x, 4 * 2 + 4 * 8), ("columns", np.asfortranarray(x), 2 * 4 * 2)):
+        np.save(tmp_path / f"{name}.npy", stored)
+        mapped = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+        assert Spans(mapped).bytes_a_row(2) == read
+        assert Spans(Scaling("unit").seen(mapped)).bytes_a_row(2) == 4 * 2 + read

@@ -106,5 +106,7 @@ def edge_ends(neighbours: dict[Any, list[Any]]) -> tuple[Array, Array]:
         source = np.repeat(np.array(list(neighbours), dtype=np.int64), counts)
         target = np.array([end for ends in neighbours.values() for end in ends], dtype=np.int64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise FormatError(f"The graph names neighbours that are no node numbers ({error}).") from error
+        raise FormatError(
+            f"The graph names neighbours that are no node numbers ({error}).\nExpected lists of whole numbers."
+        ) from error
     return source, target

@@ -125,7 +125,7 @@ class StreamedBlock:
     def enter(self, features: Any, columns: slice, sink: Sink | None) -> None:
         """Set y = D^(−r) X c for these columns; X itself goes to the sink."""
         source, width = Spans(features), columns.stop - columns.start
-        chunks = spans(self.way.adjacency.nodes, max(1, self.way.chunk_bytes // 4 // _bytes_a_row(features, width)))
+        chunks = spans(self.way.adjacency.nodes, max(1, self.way.chunk_bytes // 4 // source.bytes_a_row(width)))
         scratch = np.empty(chunks[0][1] + 1, self.way.adjacency.indptr.dtype)
         buffers = [empty((chunks[0][1] * width,), np.float32) for _ in range(2)]
 
@@ -251,9 +251,3 @@ def _pack(values: Array, scale: Array, columns: Array, x: Array, first: int, las
         layout.pack(values[first:last], scale, columns, x, first)
     else:
         disk_kernels.pack_columns(values.T, scale, columns, x, first, last)
-
-
-def _bytes_a_row(features: Any, width: int) -> int:
-    """Return what reading one row of a block costs: a file by rows is read with all its columns."""
-    by_rows = isinstance(features, np.memmap) and features.flags.c_contiguous
-    return 4 * width + (features.dtype.itemsize * features.shape[1] if by_rows else 4 * width)

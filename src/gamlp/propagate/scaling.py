@@ -63,7 +63,7 @@ class ScaledFeatures:
     ndim, dtype = 2, np.dtype(np.float32)
 
     def __init__(self, features: Array, scaling: Scaling, sizes: Array | None = None) -> None:
-        self.features, self.scaling = features, scaling
+        self.features, self.scaling, self._source = features, scaling, Spans(features)
         width = features.shape[1] if scaling.directions is None else scaling.directions.shape[1]
         self.shape = (len(features), width)
         self.sizes = row_sizes(features, scaling.kind) if sizes is None else sizes
@@ -94,14 +94,20 @@ class ScaledFeatures:
         """Return what the values follow from, for a hash."""
         return [self.features, self.scaling.kind, *self.scaling.arrays().values()]
 
+    def check_unchanged(self) -> None:
+        """Refuse to go on with a file that someone wrote to in the meantime."""
+        self._source.check_unchanged()
+
+    def bytes_a_row(self, width: int) -> int:
+        """Return what reading one row of so many columns costs: it is read, and scaled beside."""
+        turned = self.scaling.directions is not None
+        return 4 * width + self._source.bytes_a_row(self.features.shape[1] if turned else width)
+
     def _read(self, rows: Any, columns: slice) -> Array:
-        if not isinstance(rows, slice) or not is_whole_file(self.features):
+        if not isinstance(rows, slice):
             return np.ascontiguousarray(self.features[rows, columns], dtype=np.float32)
         first, last, _ = rows.indices(len(self))
-        source = Spans(self.features)
-        values = source.block(first, last, slice(*columns.indices(self.features.shape[1])))
-        source.close()
-        return np.ascontiguousarray(values)
+        return np.ascontiguousarray(self._source.block(first, last, slice(*columns.indices(self.features.shape[1]))))
 
 
 def _seen_again(source: Any, scaling: Scaling, sizes: Array) -> ScaledFeatures:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,7 @@ from gamlp.graph.store import CONTENTS, check_place, write_contents
 from gamlp.graph.streams import read_matrix
 
 MEMORY = 2 * 2**30
+KEY = 16  # letters of the key in the name of a folder that is being put in place
 KEPT = ("edges.json", "runs", "import.json")  # of a working folder, no parts of the graph; removed in this order
 
 
@@ -111,7 +113,11 @@ def working_folder(out: Path, key: str, *, overwrite: bool) -> Iterator[Path]:
     folder = out.with_name(f"{out.name}.partial")
     try:
         with alone(out):
-            if (whole := finished_folder(out, key)).is_dir():  # stopped on its last steps
+            whole = finished_folder(out, key)
+            for other in out.parent.glob(f"{escape(out.name)}.{'?' * KEY}.partial"):
+                if other != whole:
+                    shutil.rmtree(other, ignore_errors=True)
+            if whole.is_dir():  # stopped on its last steps
                 write_json(whole / "import.json", {"key": key})
                 shutil.rmtree(folder, ignore_errors=True)
                 whole.rename(folder)
@@ -139,7 +145,7 @@ def begun(folder: Path) -> Any:
 
 def finished_folder(out: Path, key: str) -> Path:
     """Return the name of a working folder that only has to be cleared and put in place."""
-    return out.with_name(f"{out.name}.{key[:16]}.partial")
+    return out.with_name(f"{out.name}.{key[:KEY]}.partial")
 
 
 def write_nodes(folder: Path, files: NodeFiles) -> tuple[tuple[str, ...], Split | SplitRule]:
