@@ -1,6 +1,6 @@
 """A cluster of two machines, played by two Ray daemons, loses one of them in the middle of a run.
 
-`python lose_a_machine.py FOLDER`: FOLDER/hops then holds the hops; prints the machines before and after
+`python lose_a_machine.py FOLDER`: FOLDER/hops then holds the hops; prints the machines before and after, and nothing else
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ def main(folder: Path) -> None:
         taker.start()
         propagate_on_cluster(folder / "hops", *graph(), hops=HOPS, memory=2**22)
         taker.join()
-        print(before, sum(one.processors > 0 for one in machines(ray)))
+        after = sum(one.processors > 0 for one in machines(ray))
     there.shutdown()
+    print(before, after)
 
 
 def take_away(there, lost, folder: Path) -> None:

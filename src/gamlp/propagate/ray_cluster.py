@@ -10,8 +10,9 @@ processors; the processors that are left become threads of the blocks:
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,11 @@ ENVIRONMENT = {  # what Ray is told where the user tells it nothing
 
 @contextmanager
 def cluster(address: str | None = None) -> Iterator[Any]:
-    """Yield ray, connected: as it is already, else to `address`, else to $RAY_ADDRESS, else to one started here."""
+    """Yield ray, connected: as it is already, else to `address`, else to $RAY_ADDRESS, else to one started here.
+
+    Until it is left, what is printed goes to standard error: Ray says at any moment what it has lost, and on
+    standard output, which belongs to results.
+    """
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     try:
@@ -40,17 +45,19 @@ def cluster(address: str | None = None) -> Iterator[Any]:
         return
     place = address or os.environ.get("RAY_ADDRESS") or "local"
     here = {"num_cpus": available(), "include_dashboard": False} if place == "local" else {}
-    try:
-        ray.init(address=place, log_to_driver=False, logging_level="error", **here)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
-        raise ClusterError(
-            f"No Ray cluster was reached at {place!r}: {str(error).splitlines()[0] if str(error) else error!r}\n"
-            "Start one with `ray start --head`, give its --address, or leave --address out to use this machine alone."
-        ) from error
-    try:
-        yield ray
-    finally:
-        ray.shutdown()
+    with redirect_stdout(sys.stderr):
+        try:
+            ray.init(address=place, log_to_driver=False, logging_level="error", **here)
+        except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+            raise ClusterError(
+                f"No Ray cluster was reached at {place!r}: {str(error).splitlines()[0] if str(error) else error!r}\n"
+                "Start one with `ray start --head`, give its --address, or leave --address out to use this machine "
+                "alone."
+            ) from error
+        try:
+            yield ray
+        finally:
+            ray.shutdown()
 
 
 @dataclass(frozen=True)
