@@ -13,7 +13,8 @@ with warnings.catch_warnings():
 from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.splits import Split
 from gamlp.message_passing.fit import fit
-from gamlp.message_passing.relational import RGCN, typed_view
+from gamlp.message_passing.pyg import layers
+from gamlp.message_passing.relational import RGCN, Attention, typed_view
 from gamlp.message_passing.settings import options_for
 
 
@@ -64,6 +65,24 @@ def test_rgcn_by_loops(graph):
             if near:
                 expected = expected + features[near].mean(axis=0) @ weight[number]
         np.testing.assert_allclose(found[node], expected, atol=1e-5)
+
+
+def test_attention_and_its_gradient_are_those_of_pyg(graph):
+    view = typed_view(graph, scaling="none", device="cpu")
+    metadata = list(view.spans), list(view.edges)
+    torch.manual_seed(0)
+    ours, theirs = Attention(8, metadata, heads=2), layers.HGTConv(8, 8, metadata, heads=2)
+    rows = {kind: torch.randn(last - first, 8) for kind, (first, last) in view.spans.items()}
+    ours(rows, view.local), theirs(rows, view.local)  # the first call makes the weights
+    theirs.load_state_dict(ours.state_dict())
+    found, expected = ours(rows, view.local), theirs(rows, view.local)
+    for out in (found, expected):
+        sum(out[kind].square().sum() for kind in rows).backward()
+    for kind in rows:
+        torch.testing.assert_close(found[kind], expected[kind])
+    for (name, mine), (_, his) in zip(ours.named_parameters(), theirs.named_parameters(), strict=True):
+        torch.testing.assert_close(mine.grad, his.grad, msg=name)
+    assert ours.k_rel.weight.grad.abs().sum() > 0
 
 
 @pytest.mark.parametrize("name", ["rgcn", "hgt"])
