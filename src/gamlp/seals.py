@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +52,24 @@ def file_digest(path: Path) -> str:
     with path.open("rb", buffering=0) as file:
         while part := file.read(READ):
             total.update(part)
+    return total.hexdigest()
+
+
+def write_hashed(path: Path, parts: Iterable[bytes | memoryview]) -> str:
+    """Write the parts to a file, and that to the disk; return what `file_digest` would.
+
+    A part is hashed on a thread of its own while the next one is made: whoever makes them may use two buffers in turn.
+    """
+    total = hashlib.blake2b(digest_size=16)
+    with path.open("wb") as file, ThreadPoolExecutor(1, thread_name_prefix="gamlp-hash") as thread:
+        hashed = thread.submit(total.update, b"")
+        for part in parts:
+            hashed.result()
+            hashed = thread.submit(total.update, part)
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+        hashed.result()
     return total.hexdigest()
 
 

@@ -24,7 +24,8 @@ def ahead(load: Callable[[int], Loaded], count: int) -> Iterator[Loaded]:
 
     Piece i+1 is loaded while piece i is in use: `load` may use two buffers in turn.
     """
-    if not count:
+    if count < 2:
+        yield from map(load, range(count))
         return
     with ThreadPoolExecutor(1, thread_name_prefix="gamlp-read") as reader:
         waiting = reader.submit(load, 0)

@@ -14,8 +14,9 @@ from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_heter
 from gamlp.graph.splits import Split
 from gamlp.message_passing.fit import fit
 from gamlp.message_passing.pyg import layers
-from gamlp.message_passing.relational import RGCN, Attention, typed_view
+from gamlp.message_passing.relational import RGCN, Attention
 from gamlp.message_passing.settings import options_for
+from gamlp.message_passing.typed import typed_view
 
 
 @pytest.fixture(scope="module")

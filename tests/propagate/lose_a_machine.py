@@ -1,6 +1,6 @@
 """A cluster of two machines, played by two Ray daemons, loses one of them in the middle of a run.
 
-`python lose_a_machine.py FOLDER`: FOLDER/hops then holds the hops; prints the machines before and after, and nothing else
+`python lose_a_machine.py FOLDER`: FOLDER/hops then holds the hops; prints the machines before and after
 """
 
 from __future__ import annotations
@@ -35,14 +35,22 @@ def main(folder: Path) -> None:
     there = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     lost, _kept = (there.add_node(num_cpus=2, memory=2**30) for _ in range(2))
     with cluster(there.address) as ray:
-        before = sum(one.processors > 0 for one in machines(ray))
+        before = at_work(ray)
         taker = threading.Thread(target=take_away, args=(there, lost, folder / "hops.partial"))
         taker.start()
         propagate_on_cluster(folder / "hops", *graph(), hops=HOPS, memory=2**22)
         taker.join()
-        after = sum(one.processors > 0 for one in machines(ray))
+        after = at_work(ray)
+        while after == before:  # the others may be done before Ray has given up on it
+            time.sleep(0.1)
+            after = at_work(ray)
     there.shutdown()
     print(before, after)
+
+
+def at_work(ray) -> int:
+    """Count the machines that are alive and compute."""
+    return sum(one.processors > 0 for one in machines(ray))
 
 
 def take_away(there, lost, folder: Path) -> None:

@@ -1,7 +1,9 @@
-"""Message passing that tells types and relations apart, on the whole heterogeneous graph.
+"""Message passing that tells types and relations apart.
 
     R-GCN  h'_i = W₀ h_i + Σ_r mean_{j ∈ N_r(i)} W_r h_j                             Schlichtkrull et al. 2018
     HGT    attention over all neighbours, with maps of their own for each type and relation    Hu et al. 2020
+
+R-GCN trains on the whole graph, one step an epoch, HGT on parts of it (`typed`); both are judged on the whole.
 
 Every relation counts in both directions, each with weights of its own: 2R relations. The layers are PyG's; relu and
 dropout between them. Logits are those of the target type, zeros for other nodes.
@@ -9,7 +11,6 @@ dropout between them. Logits are those of the target type, zeros for other nodes
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -19,45 +20,10 @@ from torch import nn
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
 from gamlp.message_passing.dropout import drop
-from gamlp.message_passing.features import scaled
 from gamlp.message_passing.fit import Training, known, optimizer_of
 from gamlp.message_passing.pyg import layers
-from gamlp.message_passing.sampled import Batch, equal
 from gamlp.message_passing.settings import Options
-
-Kind = tuple[str, str, str]
-
-
-@dataclass(frozen=True, eq=False)
-class TypedView:
-    """Features (N, F) of all nodes, where each type begins and ends, and the edges (2, E_r) of the 2R relations.
-
-    Ends are nodes of the graph; `local` has them numbered within their types.
-    """
-
-    features: torch.Tensor
-    spans: dict[str, tuple[int, int]]
-    edges: dict[Kind, torch.Tensor]
-    local: dict[Kind, torch.Tensor]
-    given: torch.Tensor
-
-
-def typed_view(graph: HeteroGraph, *, scaling: str, device: str) -> TypedView:
-    """Return the whole graph as these networks see it."""
-    features = scaled(np.asarray(graph.features), scaling=scaling)
-    dense = features.toarray() if hasattr(features, "toarray") else features
-    spans = {kind.name: (kind.start, kind.stop) for kind in graph.types}
-    edges, local = {}, {}
-    for one in graph.relations:
-        there = torch.from_numpy(np.stack([one.heads, one.tails])).to(device)
-        starts = torch.tensor([[spans[one.source][0]], [spans[one.target][0]]], device=device)
-        for key, pair, start in (
-            ((one.source, one.name, one.target), there, starts),
-            ((one.target, f"rev_{one.name}", one.source), there.flip(0), starts.flip(0)),
-        ):
-            edges[key], local[key] = pair, pair - start
-    given = torch.full((graph.nodes,), -1)
-    return TypedView(torch.from_numpy(np.ascontiguousarray(dense, np.float32)).to(device), spans, edges, local, given)
+from gamlp.message_passing.typed import Kind, TypedView, parts, typed_view, whole
 
 
 class RGCN(nn.Module):
@@ -142,14 +108,13 @@ NETWORKS: dict[str, type[RGCN] | type[HGT]] = {"rgcn": RGCN, "hgt": HGT}
 
 
 class RelationalTraining(Training):
-    """One fit of such a network; one step an epoch, on the whole graph."""
+    """One fit of such a network."""
 
     def __init__(self, name: str, graph: HeteroGraph, split: Split, options: Options, device: str) -> None:
         self.name, self.options, self.device, self.takes_labels = name, options, device, False
         view = typed_view(graph, scaling=options.feature_scaling, device=device)
         train = np.sort(split.train)
-        batch = Batch(view, train, train, equal(train))  # type: ignore[arg-type]
-        self.sampler = lambda random: iter([batch])
+        self.sampler = parts(view, train, options) if name == "hgt" else whole(view, train)
         self.network = NETWORKS[name](view, len(graph.classes), options).to(device)
         self.optimizer = optimizer_of(self.network, options)
         self.train_labels = known(graph.labels, split.train)

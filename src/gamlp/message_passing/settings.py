@@ -52,7 +52,7 @@ class Options(BaseModel):
     fanout: Count = 10
     """GraphSAGE: neighbours drawn for each node and layer."""
     full_batch_up_to: Annotated[int, Field(ge=0)] = 50_000
-    """GraphSAGE: graphs with at most so many nodes are not sampled."""
+    """GraphSAGE, HGT: graphs with at most so many nodes are not sampled."""
     parts: Count = 20
     """Cluster-GCN: clusters of the graph."""
     parts_a_batch: Count = 5
@@ -62,6 +62,10 @@ class Options(BaseModel):
     """GraphSAINT: subgraphs in one epoch."""
     coverage: Count = 50
     """GraphSAINT: subgraphs drawn beforehand, from which the normalisation is estimated."""
+    rounds: Count = 6
+    """HGT: how often new nodes are drawn around a batch."""
+    nodes_a_type: Count = 520
+    """HGT: new nodes of each type in one round."""
 
 
 COMMON = frozenset(
@@ -89,7 +93,16 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "cluster-gcn": {"layers": 2, "parts": 20, "parts_a_batch": 5},
     "graphsaint": {"layers": 2, "walk_roots": 200, "walk_length": 2, "batches": 5, "coverage": 50},
     "rgcn": {"layers": 2, "weight_decay_on": "all"},
-    "hgt": {"layers": 2, "heads": 4, "dropout": 0.2, "weight_decay_on": "all"},
+    "hgt": {
+        "layers": 2,
+        "heads": 4,
+        "dropout": 0.2,
+        "weight_decay_on": "all",
+        "batch_size": 128,
+        "rounds": 6,
+        "nodes_a_type": 520,
+        "full_batch_up_to": 50_000,
+    },
 }
 
 

@@ -237,11 +237,11 @@ def _finish(job: Job, parts: Parts, blocks: list[slice], limit: Array | None, ke
     """Join the blocks, and put the whole in its place."""
     whole = parts.folder / "whole"
     shutil.rmtree(whole, ignore_errors=True)
-    parts.join(whole / "values.npy", blocks, None if job.order is None else np.argsort(job.order))
+    joined = parts.join(whole / "values.npy", blocks, None if job.order is None else np.argsort(job.order))
     for name, array in (("rows", job.rows), ("stationary", limit)):
         if array is not None:
             write_array(whole / f"{name}.npy", array)
-    write_contents(whole, key)
+    write_contents(whole, key, {"values.npy": joined})
     put_in_place(whole, folder)
     shutil.rmtree(parts.folder, ignore_errors=True)
 

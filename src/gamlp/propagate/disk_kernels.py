@@ -15,7 +15,7 @@ from gamlp.files import Array
 from gamlp.propagate.kernels import gather
 from gamlp.propagate.layout import stored
 
-TILE = 64  # rows written together, while they stay in the nearest cache
+TILE = 128  # rows written together, while they stay in a near cache
 
 
 @njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]

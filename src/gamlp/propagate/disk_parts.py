@@ -22,12 +22,13 @@ import numpy as np
 from gamlp.errors import GamlpError, StorageError
 from gamlp.files import Array, array_header, read_array, read_json, sync_folder, write_json
 from gamlp.graph.out_of_core.groups import boot
+from gamlp.seals import write_hashed
 from gamlp.sizes import in_words
 from gamlp.spans import Spans, close_all
 from gamlp.threads import spans
 
 FORMAT = 1
-JOIN_BYTES = 2**24
+JOIN_BYTES = 2**23  # of each of two buffers
 SMALL = 2**26  # bytes of a block that is sooner computed again than waited for
 
 
@@ -76,26 +77,33 @@ class Parts:
             writer.close()
             shutil.rmtree(temporary, ignore_errors=True)
 
-    def join(self, path: Path, blocks: list[slice], rank: Array | None) -> None:
-        """Write all blocks as one array (R, K+1, F); `rank` is the place of each wanted row among the sorted ones."""
-        shape = (self.rows, len(self.hops), blocks[-1].stop)
+    def join(self, path: Path, blocks: list[slice], rank: Array | None) -> str:
+        """Write all blocks as one array (R, K+1, F); `rank` is the place of each wanted row among the sorted ones.
+
+        Returns the hash of the file.
+        """
         sources = [
             [Spans(read_array(self._place(b) / f"hop-{hop}.npy", memory_map=True)) for b in range(len(blocks))]
             for hop in self.hops
         ]
         path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            return write_hashed(path, self._joined(sources, blocks, rank))
+        finally:
+            close_all([source for of_hop in sources for source in of_hop])
+
+    def _joined(self, sources: list[list[Spans]], blocks: list[slice], rank: Array | None) -> Iterator[memoryview]:
+        """Yield the bytes of the whole array a few MiB at a time, from two buffers in turn."""
+        shape = (self.rows, len(self.hops), blocks[-1].stop)
         step = max(1, JOIN_BYTES // max(1, int(np.prod(shape[1:])) * self.storage.itemsize))
-        buffer = np.empty((min(step, self.rows), *shape[1:]), self.storage)
-        with path.open("wb") as file:
-            file.write(array_header(shape, self.storage))
-            for first, last in spans(self.rows, step):
-                for at, of_hop in enumerate(sources):
-                    for source, block in zip(of_hop, blocks, strict=True):
-                        buffer[: last - first, at, block] = _part(source, first, last, rank)
-                file.write(buffer[: last - first].reshape(-1).view(np.uint8).data)
-            file.flush()
-            os.fsync(file.fileno())
-        close_all([source for of_hop in sources for source in of_hop])
+        buffers = [np.empty((min(step, self.rows), *shape[1:]), self.storage) for _ in range(2)]
+        yield memoryview(array_header(shape, self.storage))
+        for number, (first, last) in enumerate(spans(self.rows, step)):
+            part = buffers[number % 2][: last - first]
+            for at, of_hop in enumerate(sources):
+                for source, block in zip(of_hop, blocks, strict=True):
+                    part[:, at, block] = _part(source, first, last, rank)
+            yield part.reshape(-1).view(np.uint8).data
 
     def _is_synced(self, width: int) -> bool:
         """Say whether blocks are brought to the disk at once: not small ones, if the boot tells a power cut."""

@@ -8,7 +8,9 @@ have another key.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gamlp.errors import FormatError, InputError, MissingFileError, StorageError
@@ -27,9 +29,9 @@ def is_hops_folder(folder: Path) -> bool:
     return (folder / CONTENTS).is_file()
 
 
-def write_contents(folder: Path, key: str) -> None:
-    """Write hops.json for the arrays that are there."""
-    files = {path.name: _seal(path) for path in sorted(folder.glob("*.npy"))}
+def write_contents(folder: Path, key: str, hashes: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Write hops.json for the arrays that are there; `hashes` of some of them may be known."""
+    files = {path.name: _seal(path, hashes.get(path.name)) for path in sorted(folder.glob("*.npy"))}
     write_json(folder / CONTENTS, {"format": FORMAT, "key": key, "files": files})
 
 
@@ -82,8 +84,8 @@ def _files(content: dict[str, Any]) -> dict[str, Any]:
     return files if isinstance(files, dict) else {}
 
 
-def _seal(path: Path) -> dict[str, Any]:
+def _seal(path: Path, known: str | None = None) -> dict[str, Any]:
     """Return a file's size and the hash of its bytes."""
     if not path.is_file():
         raise MissingFileError(f"{path} is not there.\n{CONTENTS} names it: copy the whole folder, or propagate again.")
-    return {"bytes": path.stat().st_size, "hash": file_digest(path)}
+    return {"bytes": path.stat().st_size, "hash": known or file_digest(path)}
