@@ -64,7 +64,7 @@ class Grouped(layers.HeteroLinear):  # type: ignore[misc]
 
     def forward_naive(self, x: torch.Tensor, type_ptr: torch.Tensor) -> torch.Tensor:
         """Rows sorted by group (M, F), where each group begins (G + 1,) → (M, F')."""
-        parts = x.split(type_ptr.diff().tolist())
+        parts = torch.split(x, type_ptr.diff().tolist())
         return torch.cat([part @ weight for part, weight in zip(parts, self.weight.unbind(), strict=True)])
 
 
