@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ def limits(x: np.ndarray) -> dict[str, Callable[..., int]]:
     }
 
 
+@cache
 def _reader(touched: tuple[int, ...], ahead: int) -> Callable[..., int]:
     """Return a loop that adds up the touched words of each row, and prefetches the row `ahead` entries later."""
     body = "\n".join(f"        total += words[j, {word}]" for word in touched)
