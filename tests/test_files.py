@@ -1,5 +1,6 @@
 """Files are written whole or not at all, and a .npy header is not believed."""
 
+import hashlib
 import io
 import zipfile
 
@@ -8,6 +9,7 @@ import pytest
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
 from gamlp.files import read_array, replacing, write_array, write_json
+from gamlp.seals import file_digest, write_hashed
 
 
 def header(shape: str, *, kind: str = "<f4") -> bytes:
@@ -88,3 +90,20 @@ def test_a_place_below_a_file_is_a_storage_error(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StorageError, match="could not be written"):
         write_json(tmp_path / "file" / "a.json", {})
+
+
+def test_two_buffers_in_turn_are_hashed_and_written_as_they_were(tmp_path):
+    """Large parts, so that hashing one takes longer than filling the next."""
+    buffers = [bytearray(2**22) for _ in range(2)]
+
+    def parts():
+        for number in range(12):
+            part = buffers[number % 2]
+            part[:] = bytes([number]) * len(part)
+            yield memoryview(part)
+
+    found = write_hashed(tmp_path / "x", parts())
+    expected = b"".join(bytes([number]) * 2**22 for number in range(12))
+    assert (tmp_path / "x").read_bytes() == expected
+    assert found == file_digest(tmp_path / "x") == hashlib.blake2b(expected, digest_size=16).hexdigest()
+    assert write_hashed(tmp_path / "empty", iter([])) == file_digest(tmp_path / "empty")

@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +56,14 @@ def at_work(ray) -> int:
 
 def take_away(there, lost, folder: Path) -> None:
     """Kill the daemon of a machine, and with it all its workers."""
-    while not any(folder.glob("block-*.tmp/hop-50.npy")):
+    fifty_hops = 50 * 400 * 16 * 4
+
+    def far(path: Path) -> bool:
+        with suppress(OSError):  # finished in the meantime
+            return path.stat().st_size > fifty_hops
+        return False
+
+    while not any(map(far, folder.glob("block-*.tmp"))):
         time.sleep(0.01)
     there.remove_node(lost, allow_graceful=False)
 

@@ -19,6 +19,7 @@ from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.pages import empty
 from gamlp.propagate import disk_kernels, kernels, layout
+from gamlp.propagate.disk_parts import Sink
 from gamlp.propagate.disk_route import Chunk, Route, route
 from gamlp.propagate.hops import too_large
 from gamlp.propagate.memory import SEGMENTS_A_PIECE, lift
@@ -30,7 +31,6 @@ from gamlp.threads import Run, available, spans, workers
 CHUNK_BYTES = 2**26
 VALUES_A_PIECE = 2**18  # handed to a thread at a time
 
-Sink = Callable[[int, int, Array], None]  # sink(hop, first, values (n, w)): rows first … first+n−1 of the wanted ones
 Loaded = tuple[Chunk, Array, Array, Array | None, Array]  # chunk, offsets, indices, weights, scale
 
 

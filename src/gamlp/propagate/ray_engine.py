@@ -109,11 +109,7 @@ def carry_block(packed: Packed, number: int, watch: Any) -> dict[int, Array] | N
         return kept.values
     attempt = f"-{secrets.token_hex(4)}"
     parts = Parts(packed.token.parent, rows=job.count, hops=job.kept, storage=job.storage, attempt=attempt)
-    try:
-        carry(job, parts)
-    except OSError:
-        if not parts.is_finished(number):  # it is where another attempt was quicker
-            raise
+    carry(job, parts)  # where another attempt was quicker, the same bits take the place of its own
     return None
 
 
