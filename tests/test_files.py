@@ -2,13 +2,15 @@
 
 import hashlib
 import io
+import os
 import zipfile
 
 import numpy as np
 import pytest
 
+from gamlp import files
 from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.files import read_array, replacing, write_array, write_json
+from gamlp.files import digest, read_array, replacing, write_array, write_json
 from gamlp.seals import file_digest, write_hashed
 
 
@@ -107,3 +109,35 @@ def test_two_buffers_in_turn_are_hashed_and_written_as_they_were(tmp_path):
     assert (tmp_path / "x").read_bytes() == expected
     assert found == file_digest(tmp_path / "x") == hashlib.blake2b(expected, digest_size=16).hexdigest()
     assert write_hashed(tmp_path / "empty", iter([])) == file_digest(tmp_path / "empty")
+
+
+def test_the_key_of_a_file_is_that_of_its_values_however_they_lie(tmp_path):
+    values = np.random.default_rng(0).normal(size=(70_000, 70)).astype(np.float32)  # more than one piece
+    np.save(tmp_path / "rows.npy", values)
+    np.save(tmp_path / "columns.npy", np.asfortranarray(values))
+    mapped = [read_array(tmp_path / f"{name}.npy", memory_map=True) for name in ("rows", "columns")]
+    assert not mapped[1].flags.c_contiguous
+    assert {digest(array) for array in (values, np.asfortranarray(values), *mapped)} == {digest(values)}
+    assert {digest("key", array) for array in (values, *mapped)} == {digest("key", values)}
+    assert digest("key", values) != digest("key", values + 1)
+    assert digest(values, b"x") != digest(values, "y") != digest("y", values)
+
+
+def test_a_file_that_was_read_once_is_not_read_for_its_key_until_it_changes(tmp_path, monkeypatch):
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros(100))
+    mapped = read_array(path, memory_map=True)
+    date = path.stat().st_mtime_ns
+    alone, key = digest(mapped), digest("key", np.zeros(100))
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_by_rows", lambda array: pytest.fail("it was read again"))
+        assert digest("key", mapped) == key
+    np.save(path, np.ones(100))
+    os.utime(path, ns=(date + 1, date + 1))
+    assert digest("key", mapped) == digest("key", np.ones(100))
+    np.save(path, np.zeros(100))
+    os.utime(path, ns=(date, date))
+    digest(mapped)
+    np.save(path, np.ones(100))
+    os.utime(path, ns=(date, date))  # a checksum does not believe a date
+    assert digest(mapped) == digest(np.ones(100)) != alone

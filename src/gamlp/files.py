@@ -143,16 +143,43 @@ def array_header(shape: tuple[int, ...], dtype: npt.DTypeLike, *, by_columns: bo
 
 
 def digest(*parts: Array | str | bytes) -> str:
-    """Return a short content hash of arrays and words: the key of every cache."""
+    """Return a short content hash of arrays and words: the key of every cache.
+
+    That of several parts is made of the hashes of its arrays; that of a mapped file is remembered as long as the file's
+    size and date stay what they are. That of one array alone is a checksum, and reads what is there.
+    """
+    if len(parts) == 1 and isinstance(parts[0], np.ndarray):
+        return _content(parts[0])
     total = hashlib.blake2b(digest_size=16)
     for part in parts:
         if isinstance(part, np.ndarray):
-            total.update(f"{part.dtype.str}{part.shape}".encode())
-            for piece in _by_rows(part):
-                total.update(piece.data)
+            total.update(b"\1" + (_KNOWN.get(_identity(part), "") or _content(part)).encode())
         else:
             total.update(b"\0" + (part.encode() if isinstance(part, str) else part))
     return total.hexdigest()
+
+
+_KNOWN: dict[tuple[Any, ...] | None, str] = {}  # mapped files whose content has been read → its hash
+
+
+def _content(array: Array) -> str:
+    """Return the hash of one array's type, shape and values."""
+    before = _identity(array)
+    total = hashlib.blake2b(f"{array.dtype.str}{array.shape}".encode(), digest_size=16)
+    for piece in _by_rows(array):
+        total.update(piece.data)
+    if before is not None and before == _identity(array):
+        _KNOWN[before] = total.hexdigest()
+    return total.hexdigest()
+
+
+def _identity(array: Array) -> tuple[Any, ...] | None:
+    """Return which file an array maps, how, and in which state; None for any other."""
+    if not is_whole_file(array):
+        return None
+    found = Path(array.filename).stat()  # type: ignore[attr-defined]
+    state = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return *state, array.dtype.str, array.shape, array.strides, array.offset  # type: ignore[attr-defined]
 
 
 def is_whole_file(array: Any) -> bool:
@@ -160,36 +187,23 @@ def is_whole_file(array: Any) -> bool:
     return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.filename is not None
 
 
-def _read_bytes(path: Path, offset: int, size: int) -> Iterator[npt.NDArray[np.uint8]]:
-    buffer = np.empty(min(size, 2**24), np.uint8)
-    with path.open("rb", buffering=0) as file:
-        file.seek(offset)
-        while size:
-            count = file.readinto(buffer[:size].data)
-            if not count:
-                raise StorageError(
-                    f"{path} ends {size:,} bytes before its array does.\nIt was cut short: make it again."
-                )
-            yield buffer[:count]
-            size -= count
-
-
 def _by_rows(array: Array) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield the bytes of an array by rows; one stored by columns is turned a few MiB at a time.
+    """Yield the bytes of an array by rows, a few MiB at a time; one stored by columns is turned.
 
-    A mapped file is read, not looked at through its map: a file cut short is then an error and not a crash.
+    A mapped file is read, not looked at through its map: a file cut short is then an error and not a crash. The next
+    piece is read while the last one is in use.
     """
-    if is_whole_file(array) and array.flags.c_contiguous:
-        yield from _read_bytes(Path(array.filename), array.offset, array.nbytes)  # type: ignore[attr-defined]
-        return
-    if array.ndim == 0 or array.flags.c_contiguous:
+    if array.ndim == 0 or (array.flags.c_contiguous and not is_whole_file(array)):
         yield np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         return
-    from gamlp.spans import Spans  # which is made of this module
+    from gamlp.spans import Spans, ahead  # which are made of this module
 
-    source = Spans(array) if is_whole_file(array) and array.ndim == 2 else None
-    rows = max(1, 2**24 // max(1, array[:1].nbytes))
-    for first in range(0, len(array), rows):
-        last = min(first + rows, len(array))
-        part = source.columns(first, last, slice(0, array.shape[1])) if source else array[first:last]
-        yield np.ascontiguousarray(part).reshape(-1).view(np.uint8)
+    source, rows = Spans(array), max(1, 2**24 // max(1, array[:1].nbytes))
+    buffers = [np.empty((min(rows, len(array)), *array.shape[1:]), array.dtype) for _ in range(2)]
+
+    def load(at: int) -> Array:
+        first, last = at * rows, min((at + 1) * rows, len(array))
+        return source.rows(first, last, buffers[at % 2])
+
+    for part in ahead(load, -(-len(array) // rows)):
+        yield part.reshape(-1).view(np.uint8)

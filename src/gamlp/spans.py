@@ -66,10 +66,12 @@ class Spans:
     def rows(self, first: int, last: int, buffer: Array) -> Array:
         """Return array[first:last], copied into the beginning of `buffer`, which has its type and width."""
         part = buffer[: last - first]
-        if self._file is None or not self.array.flags.c_contiguous:
-            part[...] = self.array[first:last]
-        else:
+        if self._file is not None and self.array.flags.c_contiguous:
             self._read(part, first * self._row_bytes)
+        elif self._file is not None and self.array.ndim == 2:
+            part[...] = self.columns(first, last, slice(0, self.shape[1]))
+        else:
+            part[...] = self.array[first:last]
         return part
 
     def block(self, first: int, last: int, columns: slice, buffer: Array | None = None) -> Array:

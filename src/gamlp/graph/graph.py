@@ -14,7 +14,8 @@ import numpy as np
 from gamlp.errors import IdError, InputError, LabelError, NotFiniteError, ShapeError
 from gamlp.files import Array, digest
 from gamlp.graph.splits import Split, SplitRule
-from gamlp.spans import Spans, pieces
+from gamlp.spans import Spans, ahead, pieces
+from gamlp.threads import spans
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,9 +135,10 @@ def check_features(features: Array, nodes: int) -> None:
     if features.shape[1] == 0:
         raise ShapeError("Features have no columns.\nEvery node needs at least one feature.")
     rows_a_step = max(1, 2**22 // features.shape[1])  # 16 MiB of float32 at a time, read where they are mapped
-    source = Spans(features)
-    for start in range(0, nodes, rows_a_step):
-        finite = np.isfinite(source.block(start, min(start + rows_a_step, nodes), slice(0, features.shape[1])))
+    source, steps = Spans(features), spans(nodes, rows_a_step)
+    parts = ahead(lambda at: source.block(*steps[at], slice(0, features.shape[1])), len(steps))
+    for (start, _), part in zip(steps, parts, strict=True):
+        finite = np.isfinite(part)
         if not finite.all():
             row, column = (int(at[0]) for at in np.nonzero(~finite))
             raise NotFiniteError(

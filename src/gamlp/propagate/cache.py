@@ -25,7 +25,7 @@ from gamlp.propagate.hops import Hops
 from gamlp.propagate.hops_folder import is_hops_folder, load_hops, refuse_other_content, store_hops
 from gamlp.propagate.normalize import Normalization
 
-FORMAT = 1
+FORMAT = 2
 
 Writer = Callable[..., Hops]  # (folder, adjacency, features, …, memory=…): `disk.propagate_to`, or one like it
 
