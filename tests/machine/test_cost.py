@@ -25,6 +25,16 @@ def test_seconds_of_an_entry_lie_between_what_was_measured():
     assert t(1, 1024) == pytest.approx(1e-8)  # a state in the cache counts as the small one
 
 
+def test_a_third_size_bends_the_line_and_noise_does_not():
+    three = replace(CONSTANTS, gathers=(*GATHERS, Gather(1, 16 * MIB, 6e-8), Gather(7, 16 * MIB, 24e-8)))
+    t = three.seconds_an_entry
+    assert t(1, 2 * MIB) == pytest.approx(1.5e-8)  # below the second size as before
+    assert t(1, 8 * MIB) == pytest.approx(4e-8)  # half way from 2²² to 2²⁴
+    assert t(1, 64 * MIB) == pytest.approx(10e-8)  # as far beyond
+    faster = replace(CONSTANTS, gathers=(*GATHERS, Gather(1, 16 * MIB, 1e-8), Gather(7, 16 * MIB, 4e-8)))
+    assert faster.seconds_an_entry(1, 64 * MIB) == pytest.approx(2e-8)  # a larger state is never faster
+
+
 def test_in_memory_by_hand():
     cost = in_memory(WORK, CONSTANTS)  # one block of 4 lines: a state of 64·4·2¹⁴ = 4 MiB
     hop = 10**6 * 5e-8 + 2 * 4 * MIB / 1e10  # 4 lines in 4 MiB: half way from 2e-8 to 8e-8

@@ -68,8 +68,9 @@ def test_what_is_refused(quick, options, words):
     assert words in str(done.exception)
 
 
-def test_measurements_are_those_of_a_machine(tmp_path):
+def test_measurements_are_those_of_a_machine(tmp_path, monkeypatch):
     """Small sizes: not for their values, but every one is a speed, and the disk is left as it was."""
+    monkeypatch.setattr(measure, "READ_BYTES", 2**22)
     found = measure.measure(tmp_path, sizes=(2**20, 2**22), disk_bytes=2**20)
     assert [(one.lines, one.bytes) for one in found.gathers][::2] == [(1, 2**20), (1, 2**22)]
     assert all(1e-11 < one.seconds < 1e-3 for one in found.gathers)
@@ -82,3 +83,9 @@ def test_measurements_are_those_of_a_machine(tmp_path):
 def test_a_disk_that_cannot_be_written_is_one_message(tmp_path):
     with pytest.raises(StorageError, match=r"could not be measured.*\n.*--folder"):
         measure.disk_speeds(tmp_path / "not" / "there", 2**10)
+
+
+def test_a_third_state_is_measured_where_memory_allows_for_it():
+    assert [measure.third_size(free) for free in (0, 2**30, 2**32)] == [(), (), ()]
+    assert measure.third_size(9 * 2**30) == (2**32,)
+    assert measure.third_size(2**40) == (2**33,)

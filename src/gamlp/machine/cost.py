@@ -5,14 +5,16 @@
     reading  of the adjacency, A = 4E + 8N bytes, while the hop computes: the longer of the two counts
     results  R·(K+1)·F·b bytes: copied once by the engine in memory; written, read and joined by the others
 
-t is measured at two widths and two sizes (`measure`), linear in the width and in the logarithm of the size between and
-beyond them: larger states miss more of the processor's caches and tables. docs/cost-model.md has the whole, with what
+t is measured at two widths and a few sizes (`measure`), linear in the width and in the logarithm of the size between
+and beyond them: larger states miss more of the processor's caches and tables. docs/cost-model.md has the whole, with what
 was measured.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import accumulate
 from math import ceil, log2
 from typing import Literal
 
@@ -35,7 +37,7 @@ class Gather:
 
 @dataclass(frozen=True)
 class Constants:
-    """What was measured: four gathers (small narrow, small wide, large narrow, large wide) and bytes a second."""
+    """What was measured: gathers (narrow and wide, for sizes that rise) and bytes a second."""
 
     gathers: tuple[Gather, ...]
     stream: float
@@ -45,10 +47,13 @@ class Constants:
 
     def seconds_an_entry(self, lines: float, state: float) -> float:
         """Return t(l, s)."""
-        small, large = (_along_lines(self.gathers[at], self.gathers[at + 1], lines) for at in (0, 2))
-        from_, to = log2(self.gathers[0].bytes), log2(self.gathers[2].bytes)
-        share = max(0.0, (log2(max(state, 1)) - from_) / (to - from_))  # a state that is smaller is no faster
-        return small + share * max(0.0, large - small)
+        sizes = [log2(one.bytes) for one in self.gathers[::2]]
+        seconds = [_along_lines(*pair, lines) for pair in zip(self.gathers[::2], self.gathers[1::2], strict=True)]
+        seconds = list(accumulate(seconds, max))  # where a larger state was faster, something else was in the way
+        size = max(log2(max(state, 1)), sizes[0])  # a state that is smaller than the smallest is no faster
+        at = min(max(bisect_left(sizes, size), 1), len(sizes) - 1)
+        share = (size - sizes[at - 1]) / (sizes[at] - sizes[at - 1])
+        return seconds[at - 1] + share * (seconds[at] - seconds[at - 1])
 
 
 @dataclass(frozen=True)

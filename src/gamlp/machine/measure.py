@@ -1,7 +1,7 @@
 """Measure the constants of a machine that the cost of a propagation is made of, in a few seconds.
 
 - gather: seconds for one entry of a hop, which reads one row of a block at random; for narrow and wide rows, for blocks
-  of two sizes, and with the kernel that propagates
+  of two or three sizes, and with the kernel that propagates
 - stream: bytes a second that are read and written in order
 - disk: bytes a second read and written, past the system's cache
 - sgemm: float32 operations a second of a matrix product, which training is made of
@@ -22,20 +22,22 @@ import numpy as np
 from gamlp.errors import StorageError
 from gamlp.files import Array
 from gamlp.machine.cost import Constants, Gather
+from gamlp.machine.facts import free_bytes
 from gamlp.pages import LINE, empty
 from gamlp.threads import Run, spans, workers
 
 DEGREE = 32
-ENTRIES = 2**20  # gathered in one measurement
+READ_BYTES = 2**29  # of rows in one measurement: more than a cache keeps until the next
 SIZES = 2**26, 2**30  # bytes of a block's state
+LARGEST = 2**33  # of a third, where half of the free memory allows for it
 DISK_BYTES = 2**28
 
 
-def measure(folder: Path, *, sizes: tuple[int, int] = SIZES, disk_bytes: int = DISK_BYTES) -> Constants:
+def measure(folder: Path, *, sizes: tuple[int, ...] | None = None, disk_bytes: int = DISK_BYTES) -> Constants:
     """Return the constants of this machine; `folder` says which disk is meant, and needs room for `disk_bytes`."""
     from gamlp.propagate import kernels
 
-    wide = kernels.widest_block()
+    wide, sizes = kernels.widest_block(), sizes or (*SIZES, *third_size(free_bytes() or 0))
     with workers() as run:
         gathers = tuple(
             Gather(lines, size, seconds_an_entry(lines, size, run)) for size in sizes for lines in (1, wide)
@@ -43,6 +45,12 @@ def measure(folder: Path, *, sizes: tuple[int, int] = SIZES, disk_bytes: int = D
         stream = stream_bytes(run)
     reads, writes = disk_speeds(folder, disk_bytes)
     return Constants(gathers, stream, reads, writes, sgemm())
+
+
+def third_size(free: int) -> tuple[int, ...]:
+    """Return the largest power of two within half of the free memory, if it is well above the others."""
+    size = min(LARGEST, 2 ** (max(free // 2, 1).bit_length() - 1))
+    return (size,) if size > 2 * SIZES[-1] else ()
 
 
 def seconds_an_entry(lines: int, size: int, run: Run) -> float:
@@ -53,13 +61,13 @@ def seconds_an_entry(lines: int, size: int, run: Run) -> float:
     x = empty((size // (lines * LINE), columns), np.float32)
     run([partial(_fill, x, *span) for span in spans(len(x), 2**24 // x[:1].nbytes)])
     random = np.random.default_rng(0)
-    indices = random.integers(0, len(x), ENTRIES).astype(np.int32)
-    rows = ENTRIES // DEGREE
+    rows = READ_BYTES // (lines * LINE * DEGREE)
+    indices = random.integers(0, len(x), rows * DEGREE).astype(np.int32)
     indptr = np.arange(rows + 1, dtype=np.int64) * DEGREE
     out, scale = empty((rows, columns), np.float32), np.ones(rows, np.float32)
     fixed = (indptr, indices, None, x, False, out, scale, DEGREE)
     pieces = [partial(kernels.sum_rows, *fixed, *span, kernels.quads(columns)) for span in spans(rows, rows // 16)]
-    return best(lambda: run(pieces), 3) / ENTRIES
+    return best(lambda: run(pieces), 3) / len(indices)
 
 
 def stream_bytes(run: Run, size: int = 2**27) -> float:
