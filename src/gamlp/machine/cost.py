@@ -6,8 +6,8 @@
     results  R·(K+1)·F·b bytes: copied once by the engine in memory; written, read and joined by the others
 
 t is measured at two widths and a few sizes (`measure`), linear in the width and in the logarithm of the size between
-and beyond them: larger states miss more of the processor's caches and tables. docs/cost-model.md has the whole, with what
-was measured.
+and beyond them: larger states miss more of the processor's caches and tables. docs/cost-model.md has the whole, with
+what was measured.
 """
 
 from __future__ import annotations
