@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 SIZES = (4_000_000, 30_000_000, 100_000_000, 300_000_000, 1_000_000_000)
-QUICK = 50_000_000  # entries up to which medians are taken
+QUICK = 10_000_000  # entries up to which medians are taken
 TURNS = 15
 ENTRIES_A_NODE = 29  # of papers100M, symmetric
 

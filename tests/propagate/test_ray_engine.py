@@ -116,7 +116,7 @@ def test_a_lost_machine_changes_nothing(tmp_path):
 
 
 class Killer(threading.Thread):
-    """Kills one worker when a block has come so far, and notes the attempts at all blocks."""
+    """Kills one worker when all blocks have begun and one has come so far, and notes the attempts at all blocks."""
 
     def __init__(self, folder, after_hop):
         super().__init__()
@@ -126,9 +126,9 @@ class Killer(threading.Thread):
     def run(self):
         while not self.over:
             sizes = {path.name: size_of(path) for path in self.folder.glob("block-*.tmp")}
-            self.attempts |= {name for name, size in sizes.items() if size > HOP_BYTES}
+            self.attempts |= set(sizes)
             far = any(size > self.after_hop * HOP_BYTES for size in sizes.values())
-            if not self.killed and far and (workers := busy_workers()):
+            if not self.killed and far and len(self.attempts) == 3 and (workers := busy_workers()):
                 self.killed = workers[0]
                 os.kill(self.killed, signal.SIGKILL)
             time.sleep(0.01)

@@ -3,13 +3,14 @@
     y^(0) = D^(−r) X c,    y^(l) = D^(−1) A y^(l−1),    X^(l) = D^r y^(l) / c          as in `memory`
 
 In memory are the two states of the block, 2·N·(padded width) values, and two chunks of the adjacency: one being worked
-on, the next being read. Blocks do not know each other: one may be computed again, or elsewhere, and gives the same
-bits, those of the engine in memory.
+on, the next being read. The wanted rows of a hop are written while the next hop is computed. Blocks do not know each
+other: one may be computed again, or elsewhere, and gives the same bits, those of the engine in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -87,6 +88,7 @@ class StreamedBlock:
         self._weights = None if way.adjacency.weights is None else Spans(way.adjacency.weights)
         self._buffers = [self._chunk_buffers() for _ in range(2)]
         self._held: list[Loaded | None] = [None, None]  # what the buffers hold
+        self._read: list[Array] = []  # features on their way
         self._leave = None if rows is None else self._wanted_scales(rows)
 
     def close(self) -> None:
@@ -103,13 +105,22 @@ class StreamedBlock:
         sink: Sink,
         advance: Callable[[], None],
     ) -> None:
-        """Carry these columns through all hops, and give each hop's wanted rows to the sink, in order."""
+        """Carry these columns through all hops, and give each hop's wanted rows to the sink, in order.
+
+        A hop leaves while the next one reads the same state; the one after that writes over it.
+        """
         self.enter(features, columns, sink if not last_only or hops == 0 else None)
-        for hop in range(1, hops + 1):
-            self.hop()
-            if not last_only or hop == hops:
-                self.leave(hop, sink)
-            advance()
+        with ThreadPoolExecutor(1, thread_name_prefix="gamlp-write") as writer:
+            leaving: Future[None] | None = None
+            for hop in range(1, hops + 1):
+                self.hop()
+                if leaving is not None:
+                    leaving.result()
+                if not last_only or hop == hops:
+                    leaving = writer.submit(self.leave, hop, self.x, sink)
+                advance()
+            if leaving is not None:
+                leaving.result()
         for source in (self._offsets, self._indices, self._weights):
             if source is not None:
                 source.check_unchanged()
@@ -127,7 +138,7 @@ class StreamedBlock:
         source, width = Spans(features), columns.stop - columns.start
         chunks = spans(self.way.adjacency.nodes, max(1, self.way.chunk_bytes // 4 // source.bytes_a_row(width)))
         scratch = np.empty(chunks[0][1] + 1, self.way.adjacency.indptr.dtype)
-        buffers = [empty((chunks[0][1] * width,), np.float32) for _ in range(2)]
+        buffers = self._feature_buffers(chunks[0][1] * width)
 
         def load(at: int) -> tuple[int, Array, Array]:
             first, last = chunks[at]
@@ -157,11 +168,11 @@ class StreamedBlock:
             disk_kernels.join_hubs(self.way.hubs, self.way.hub_starts, self.sums, out, scale, self.shape)
         self.x, self.next = self.next, self.x
 
-    def leave(self, hop: int, sink: Sink) -> None:
+    def leave(self, hop: int, state: Array, sink: Sink) -> None:
         """Give X^(l) = D^r y / c of the wanted rows to the sink."""
         width, count = len(self.columns), self.way.adjacency.nodes if self.rows is None else len(self.rows)
-        inverse, x = 1 / self.columns, layout.bits(self.x)
-        size = max(1, self.way.chunk_bytes // 8 // self.x[:1].nbytes)
+        inverse, x = 1 / self.columns, layout.bits(state)
+        size = max(1, self.way.chunk_bytes // 8 // state[:1].nbytes)
         scratch = np.empty(size + 1, self.way.adjacency.indptr.dtype)
         for first, last in spans(count, size):
             if self.rows is None or self._leave is None:
@@ -174,6 +185,12 @@ class StreamedBlock:
             if sum(self.run([partial(unpack, *span) for span in spans(len(part), VALUES_A_PIECE // width + 1)])):
                 raise too_large(f"After {hop} hops some features")
             sink(hop, first, values[:, 0])
+
+    def _feature_buffers(self, size: int) -> list[Array]:
+        """Return two buffers of at least so many values, those of the block before if they will do."""
+        if not self._read or len(self._read[0]) < size:
+            self._read = [empty((size,), np.float32) for _ in range(2)]
+        return self._read
 
     def _chunk_buffers(self) -> tuple[Array, Array, Array | None]:
         adjacency, entries = self.way.adjacency, self.way.most_entries
