@@ -10,8 +10,8 @@ counts everything from the mapped graph to the finished folder of hops.
 The yardstick is a loop that only reads, from two states of the same width in turn and for the same column ids, the rows
 that the hops read (`gather_limit.py`), as often as the blocks and hops do, on the same threads, in the same process
 right after: caches and address tables make large graphs slower per entry for anyone. `gather_limit` is the share of its
-speed that the engine reaches. `disk_vs_memory` compares with the engine in memory where --both entries allow it. Small
-graphs are done in a blink: there the three take turns, fifteen times, and medians are compared.
+speed that the engine reaches. `disk_vs_memory` compares with the engine in memory where --both entries allow it. On
+graphs that take seconds or less the three take turns, three or fifteen times, and medians are compared.
 """
 
 from __future__ import annotations
@@ -34,8 +34,7 @@ from typing import Any
 import numpy as np
 
 SIZES = (4_000_000, 30_000_000, 100_000_000, 300_000_000, 1_000_000_000)
-QUICK = 10_000_000  # entries up to which medians are taken
-TURNS = 15
+TURNS = {10_000_000: 15, 120_000_000: 3}  # entries → runs of which the median is taken; above, there is one
 ENTRIES_A_NODE = 29  # of papers100M, symmetric
 
 
@@ -124,7 +123,8 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     peak = resident("VmHWM:")
     limits, in_memory = [], []
     here = copied(job) if graph.adjacency.entries <= options.both else None
-    for turn in range(TURNS if graph.adjacency.entries <= QUICK else 1):
+    turns = next((turns for most, turns in TURNS.items() if graph.adjacency.entries <= most), 1)
+    for turn in range(turns):
         disk += [on_disk(job, options.graph.with_suffix(".hops"), memory)] if turn else []
         limits.append(limit_seconds(job, memory))
         in_memory += [propagated(here)] if here else []

@@ -17,7 +17,7 @@ from numpy.testing import assert_array_equal
 from gamlp.errors import NotFiniteError, SettingsError, ShapeError, StorageError
 from gamlp.graph.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate import Normalization, Propagator, disk, disk_parts, kernels, propagate
+from gamlp.propagate import Normalization, Propagator, disk, disk_parts, disk_route, kernels, propagate
 from gamlp.propagate.cache import cached_propagate
 from gamlp.propagate.disk import OneHot, propagate_labels_to, propagate_to
 from gamlp.propagate.disk_block import StreamedBlock, propagate_block
@@ -68,10 +68,35 @@ def test_hubs_may_lie_in_several_chunks(weighted, chunk_bytes, self_loops):
     assert_array_equal(values, expected)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
+def test_chunks_for_which_there_is_room_are_read_once(monkeypatch, weighted, share):
+    monkeypatch.setattr(disk_route, "HUGE_PAGE", 0)
+    weights = RNG.random(GRAPH.entries).astype(np.float32) if weighted else None
+    adjacency = Adjacency(GRAPH.indptr, GRAPH.indices, weights)
+    way = route(adjacency, Normalization(), chunk_bytes=1000)
+    all_ = sum((8 if weighted else 4) * (one.stop - one.start) + 12 * (one.last - one.first) for one in way.chunks)
+    values, reads = np.empty((400, 4, 40), np.float32), []
+
+    def keep(hop, first, part):
+        values[first : first + len(part), hop] = part
+
+    with workers(1) as run:
+        block = StreamedBlock(way, 40, "float32", run, threads=2, spare=int(share * all_))
+        rows = block._indices.rows
+        monkeypatch.setattr(block._indices, "rows", lambda *span: reads.append(span[0]) or rows(*span))
+        block.carry(FEATURES, slice(0, 40), hops=3, last_only=False, sink=keep, advance=lambda: None)
+    assert_array_equal(values, propagate(adjacency, FEATURES, hops=3).values)
+    kept = len(block._kept)
+    assert len(way.chunks) > 5
+    assert {0.0: kept == 0, 0.4: 0 < kept < len(way.chunks), 1.0: kept == len(way.chunks)}[share]
+    assert len(reads) == kept + 3 * (len(way.chunks) - kept)
+
+
 def test_isolated_nodes_are_cut_into_chunks_too():
     adjacency = adjacency_from_edges(np.array([5000]), np.array([9999]), nodes=10_000)
     way = route(adjacency, Normalization(), chunk_bytes=1000)
-    assert way.most_rows <= 126
+    assert max(chunk.last - chunk.first for chunk in way.chunks) <= 126
     assert [chunk.first for chunk in way.chunks[1:]] == [chunk.last for chunk in way.chunks[:-1]]
     features = np.ones((10_000, 1), np.float32)
     found = propagate_block(
@@ -358,8 +383,8 @@ def test_entries_beyond_2_to_the_31(tmp_path):
         way._states = np.empty(5 * 4, np.float32), np.empty(5 * 4, np.float32)
         way._shape(4)
         way._offsets, way._indices, way._weights = Spans(adjacency.indptr), source, None
-        way._buffers = [way._chunk_buffers() for _ in range(2)]
-        way._held = [None, None]
+        way._kept, way._keeps = {}, 0
+        way._buffers = [way._chunk_buffers([chunk]) for _ in range(2)]
         x = RNG.normal(size=(5, 4)).astype(np.float32)
         way.x[:] = x
         way.hop()

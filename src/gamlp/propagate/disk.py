@@ -91,7 +91,7 @@ def propagate_to(
             missing = [number for number in range(len(blocks)) if not parts.is_finished(number)]
             if missing:
                 carry = carry or partial(carry_here, threads=threads or available())
-                carry(job, parts, blocks, missing, chunk_bytes=room.chunk_bytes)
+                carry(job, parts, blocks, missing, room=room)
             _finish(job, parts, blocks, limit, key, folder)
     except OSError as error:
         raise StorageError(
@@ -194,17 +194,15 @@ class Job:
 class Carry(Protocol):
     """Computes missing blocks and leaves them in `parts`."""
 
-    def __call__(self, job: Job, parts: Parts, blocks: list[slice], missing: list[int], *, chunk_bytes: int) -> None:
+    def __call__(self, job: Job, parts: Parts, blocks: list[slice], missing: list[int], *, room: Budget) -> None:
         """Return when all of them are finished."""
 
 
-def carry_here(
-    job: Job, parts: Parts, blocks: list[slice], missing: list[int], *, chunk_bytes: int, threads: int
-) -> None:
+def carry_here(job: Job, parts: Parts, blocks: list[slice], missing: list[int], *, room: Budget, threads: int) -> None:
     """Compute the missing blocks, one after the other."""
     with progress("propagate", total=len(blocks) * job.hops) as advance:
         advance((len(blocks) - len(missing)) * job.hops)
-        carry_blocks(job, parts, blocks, missing, chunk_bytes=chunk_bytes, threads=threads, advance=advance)
+        carry_blocks(job, parts, blocks, missing, room=room, threads=threads, advance=advance)
 
 
 def carry_blocks(
@@ -213,16 +211,16 @@ def carry_blocks(
     blocks: list[slice],
     numbers: list[int],
     *,
-    chunk_bytes: int,
+    room: Budget,
     threads: int,
     advance: Callable[[], None],
 ) -> None:
     """Carry the blocks of these numbers through all hops, and keep each as it is finished."""
     rows = job.rows if job.rows is None or job.order is None else job.rows[job.order]
     with workers(threads) as run:
-        way = route(job.adjacency, job.normalization, chunk_bytes=chunk_bytes)
+        way = route(job.adjacency, job.normalization, chunk_bytes=room.chunk_bytes)
         widest = max(blocks[number].stop - blocks[number].start for number in numbers)
-        block = StreamedBlock(way, widest, job.storage, run, threads=threads, rows=rows)
+        block = StreamedBlock(way, widest, job.storage, run, threads=threads, rows=rows, spare=room.spare)
         carry = partial(block.carry, job.features, hops=job.hops, last_only=job.keep == "last", advance=advance)
         try:
             for number in numbers:

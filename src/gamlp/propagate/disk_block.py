@@ -3,8 +3,9 @@
     y^(0) = D^(−r) X c,    y^(l) = D^(−1) A y^(l−1),    X^(l) = D^r y^(l) / c          as in `memory`
 
 In memory are the two states of the block, 2·N·(padded width) values, and two chunks of the adjacency: one being worked
-on, the next being read. The wanted rows of a hop are written while the next hop is computed. Blocks do not know each
-other: one may be computed again, or elsewhere, and gives the same bits, those of the engine in memory.
+on, the next being read; where there is room, more of them, which are read once. The wanted rows of a hop are written
+while the next hop is computed. Blocks do not know each other: one may be computed again, or elsewhere, and gives the
+same bits, those of the engine in memory.
 """
 
 from __future__ import annotations
@@ -76,7 +77,15 @@ class StreamedBlock:
     """The two states of a block and the chunks that stream by; serves one block after the other."""
 
     def __init__(
-        self, way: Route, widest: int, storage: str, run: Run, *, threads: int, rows: Array | None = None
+        self,
+        way: Route,
+        widest: int,
+        storage: str,
+        run: Run,
+        *,
+        threads: int,
+        rows: Array | None = None,
+        spare: int = 0,
     ) -> None:
         self.way, self.storage, self.run, self.rows = way, storage, run, rows
         self.pieces = 1 if threads == 1 else 8 * threads
@@ -86,8 +95,9 @@ class StreamedBlock:
         self._offsets = Spans(way.adjacency.indptr)
         self._indices = Spans(way.adjacency.indices)
         self._weights = None if way.adjacency.weights is None else Spans(way.adjacency.weights)
-        self._buffers = [self._chunk_buffers() for _ in range(2)]
-        self._held: list[Loaded | None] = [None, None]  # what the buffers hold
+        self._kept: dict[int, Loaded] = {}
+        self._keeps = way.chunks_within(spare)
+        self._buffers = [self._chunk_buffers(way.chunks[self._keeps :]) for _ in range(2)]
         self._read: list[Array] = []  # features on their way
         self._leave = None if rows is None else self._wanted_scales(rows)
 
@@ -192,28 +202,33 @@ class StreamedBlock:
             self._read = [empty((size,), np.float32) for _ in range(2)]
         return self._read
 
-    def _chunk_buffers(self) -> tuple[Array, Array, Array | None]:
-        adjacency, entries = self.way.adjacency, self.way.most_entries
+    def _chunk_buffers(self, chunks: list[Chunk]) -> tuple[Array, Array, Array | None]:
+        """Return room for any one of some chunks."""
+        adjacency = self.way.adjacency
+        rows = max((chunk.last - chunk.first for chunk in chunks), default=0)
+        entries = max((chunk.stop - chunk.start for chunk in chunks), default=0)
         return (
-            np.empty(self.way.most_rows + 1, adjacency.indptr.dtype),
+            np.empty(rows + 1, adjacency.indptr.dtype),
             empty((entries,), adjacency.indices.dtype),
             None if adjacency.weights is None else empty((entries,), adjacency.weights.dtype),
         )
 
     def _load(self, at: int) -> Loaded:
-        """Read chunk `at` into the buffers that the one before does not use; one or two chunks in all stay there."""
-        held, chunk = self._held[at % 2], self.way.chunks[at]
-        if held is not None and held[0] == chunk:
-            return held
-        offsets, indices, weights = self._buffers[at % 2]
+        """Read chunk `at`, to be kept if there is room, else into the buffers that the one before does not use."""
+        if at in self._kept:
+            return self._kept[at]
+        chunk = self.way.chunks[at]
+        offsets, indices, weights = self._chunk_buffers([chunk]) if at < self._keeps else self._buffers[at % 2]
         offsets = self._offsets.rows(chunk.first, chunk.last + 1, offsets)
         scale = self.way.scale(self.way.degrees(offsets, chunk.first), -1)
         offsets -= chunk.start
         indices = self._indices.rows(chunk.start, chunk.stop, indices)
         if self._weights is not None and weights is not None:
             weights = self._weights.rows(chunk.start, chunk.stop, weights)
-        self._held[at % 2] = chunk, offsets, indices, weights, scale
-        return chunk, offsets, indices, weights, scale
+        loaded = chunk, offsets, indices, weights, scale
+        if at < self._keeps:
+            self._kept[at] = loaded
+        return loaded
 
     def _sum(self, chunk: Chunk, offsets: Array, indices: Array, weights: Array | None, scale: Array) -> None:
         x, out, (begin, end) = layout.bits(self.x), layout.bits(self.next), chunk.segments

@@ -4,7 +4,8 @@
     S·width·4            the sums of the hubs' S segments     12·R      the wanted rows and their scales (+8·R unsorted)
     8·N                  row sums, of weighted graphs only   256 MiB   the interpreter itself, at most 1/16 of all
 
-Nothing else that is held grows with the graph. Wider blocks read the adjacency fewer times.
+Nothing else that is held grows with the graph. Wider blocks read the adjacency fewer times; what is to spare then keeps
+as many chunks of it as fit.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ LEAST_CHUNK, MOST_CHUNK = 2**18, 2**26
 
 @dataclass(frozen=True)
 class Budget:
-    """The blocks of columns, and the bytes in a chunk of the adjacency."""
+    """The blocks of columns, the bytes in a chunk of the adjacency, and those to spare for chunks that are kept."""
 
     blocks: list[slice]
     chunk_bytes: int
+    spare: int = 0
 
     @property
     def widest(self) -> int:
@@ -63,7 +65,9 @@ def budget(
     share = -(-lines // at_once) * line
     vectors = min(room // kernels.LANES, kernels.widest_block(), share // kernels.LANES)
     if vectors > 0:
-        return Budget(layout.column_blocks(columns, vectors, nodes=adjacency.nodes, itemsize=itemsize), chunk)
+        blocks = layout.column_blocks(columns, vectors, nodes=adjacency.nodes, itemsize=itemsize)
+        widest = max(kernels.padded(block.stop - block.start) for block in blocks)
+        return Budget(blocks, chunk, memory - fixed - widest * each)
     width = next((width for width in (8, 4) if width <= room), 0)
     if not width:
         raise SettingsError(

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
 from gamlp.errors import ShapeError
 from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
+from gamlp.pages import HUGE_PAGE
 from gamlp.propagate.normalize import Normalization, power
 from gamlp.propagate.plan import LONGEST, cut_hubs
 from gamlp.spans import Spans
@@ -50,11 +51,6 @@ class Route:
     row_sums: Array | None  # (N,) of a weighted graph
 
     @property
-    def most_rows(self) -> int:
-        """Return how many rows a chunk has at most."""
-        return max((chunk.last - chunk.first for chunk in self.chunks), default=0)
-
-    @property
     def most_entries(self) -> int:
         """Return how many entries a chunk has at most."""
         return max((chunk.stop - chunk.start for chunk in self.chunks), default=0)
@@ -63,6 +59,17 @@ class Route:
     def rows_a_read(self) -> int:
         """Return how many offsets are read at a time where nothing else is."""
         return _rows_a_read(self.chunk_bytes)
+
+    def chunks_within(self, memory: int) -> int:
+        """Return how many of the first chunks fit in so much memory; one or two, which have buffers, always do."""
+        if len(self.chunks) <= 2:
+            return len(self.chunks)
+        entry = self.adjacency.indices.dtype.itemsize
+        entry += 0 if self.adjacency.weights is None else self.adjacency.weights.dtype.itemsize
+        sizes = accumulate(
+            entry * (one.stop - one.start) + 12 * (one.last - one.first) + HUGE_PAGE for one in self.chunks
+        )
+        return sum(size <= memory for size in sizes)
 
     def degrees(self, offsets: Array, first: int) -> Array:
         """Return the diagonal of D for rows from `first` on, float64; offsets (n+1,) are theirs."""

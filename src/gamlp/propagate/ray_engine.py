@@ -30,6 +30,7 @@ from gamlp.graph.graph import Adjacency
 from gamlp.pages import LINE
 from gamlp.progress import Advance, log, progress
 from gamlp.propagate.disk import MEMORY, Job, carry_blocks, propagate_to
+from gamlp.propagate.disk_budget import Budget
 from gamlp.propagate.disk_parts import Parts
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.ray_cluster import Slots, cluster, machines, slots
@@ -60,12 +61,12 @@ def propagate_on_cluster(
 
 
 def carry_there(
-    ray: Any, there: Slots, job: Job, parts: Parts, blocks: list[slice], missing: list[int], *, chunk_bytes: int
+    ray: Any, there: Slots, job: Job, parts: Parts, blocks: list[slice], missing: list[int], *, room: Budget
 ) -> None:
     """Compute the missing blocks on the cluster."""
     token = parts.folder / f"here-{secrets.token_hex(8)}"
     token.touch()
-    packed = Packed.of(ray, job, token, blocks, chunk_bytes=chunk_bytes, threads=there.threads)
+    packed = Packed.of(ray, job, token, blocks, room=room, threads=there.threads)
     watch = ray.remote(Watch).options(name="gamlp", get_if_exists=True, num_cpus=0, max_restarts=-1).remote()
     task = ray.remote(carry_block).options(
         num_cpus=there.threads, memory=there.memory, max_retries=RETRIES, scheduling_strategy="SPREAD"
@@ -99,7 +100,7 @@ def carry_block(packed: Packed, number: int, watch: Any) -> dict[int, Array] | N
         carry_blocks,
         blocks=packed.blocks,
         numbers=[number],
-        chunk_bytes=packed.chunk_bytes,
+        room=packed.room,
         threads=packed.threads,
         advance=lambda: watch.reached.remote(packed.token.name, number, next(hops)),
     )

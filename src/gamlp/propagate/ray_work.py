@@ -13,6 +13,7 @@ from gamlp.errors import StorageError
 from gamlp.files import Array, is_whole_file
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate.disk import Job
+from gamlp.propagate.disk_budget import Budget
 
 
 @dataclass(frozen=True)
@@ -55,18 +56,18 @@ class Packed:
     rest: Job
     token: Path  # a file beside the parts: a machine that sees it can put a block in place
     blocks: list[slice]
-    chunk_bytes: int
+    room: Budget
     threads: int
 
     @classmethod
-    def of(cls, ray: Any, job: Job, token: Path, blocks: list[slice], *, chunk_bytes: int, threads: int) -> Packed:
+    def of(cls, ray: Any, job: Job, token: Path, blocks: list[slice], *, room: Budget, threads: int) -> Packed:
         """Name or store what the tasks read."""
         graph = job.adjacency
         arrays = (graph.indptr, graph.indices, graph.weights, job.features, job.rows)
         sent = [None if one is None else OnFile.of(one) if is_whole_file(one) else ray.put(one) for one in arrays]
         none = Adjacency(np.zeros(1, np.int64), np.zeros(0, np.int32))
         rest = replace(job, adjacency=none, features=None, rows=None)
-        return cls(gamlp.__version__, tuple(sent), rest, token.resolve(), blocks, chunk_bytes, threads)
+        return cls(gamlp.__version__, tuple(sent), rest, token.resolve(), blocks, room, threads)
 
     def unpack(self, ray: Any) -> Job:
         """Return the job with its arrays, on the machine that computes."""
