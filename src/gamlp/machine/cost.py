@@ -134,7 +134,8 @@ def on_disk(work: Work, constants: Constants, *, memory: int, ram: int) -> Cost:
     widths, held = _widths(work.lines, width), min(memory, _held(work, width))
     cached = _fits(work, ram - held)
     seconds = sum(block_seconds(work, constants, lines, cached=cached) for lines in widths)
-    return Cost("disk", seconds + _join(work, constants), held, _space(work), len(widths))
+    most = min(memory, held + work.adjacency)  # of which as much is kept as there is room for
+    return Cost("disk", seconds + _join(work, constants), most, _space(work), len(widths))
 
 
 def on_cluster(work: Work, constants: Constants, *, memory: int, machines: int, ram: int) -> Cost:
@@ -144,10 +145,11 @@ def on_cluster(work: Work, constants: Constants, *, memory: int, machines: int, 
     width = min(block_lines(work, memory), ceil(work.lines / at_once))
     widths = _widths(work.lines, width)
     busiest = widths[:: min(machines, len(widths))]  # the blocks of the machine that has most
-    held = min(fit, len(busiest)) * min(memory, _held(work, width))
-    cached = _fits(work, ram - held)
+    tasks, held = min(fit, len(busiest)), min(memory, _held(work, width))
+    cached = _fits(work, ram - tasks * held)
     seconds = sum(block_seconds(work, constants, lines, cached=cached) for lines in busiest)
-    return Cost("ray", seconds + _join(work, constants), held, _space(work), len(widths), min(at_once, len(widths)))
+    most = tasks * min(memory, held + work.adjacency)
+    return Cost("ray", seconds + _join(work, constants), most, _space(work), len(widths), min(at_once, len(widths)))
 
 
 def hop_seconds(work: Work, constants: Constants, lines: int) -> float:

@@ -32,6 +32,7 @@ from gamlp.threads import Run, available, spans, workers
 
 CHUNK_BYTES = 2**26
 VALUES_A_PIECE = 2**18  # handed to a thread at a time
+READERS = 4  # threads that read features: more would read in small pieces
 
 Loaded = tuple[Chunk, Array, Array, Array | None, Array]  # chunk, offsets, indices, weights, scale
 
@@ -88,7 +89,7 @@ class StreamedBlock:
         spare: int = 0,
     ) -> None:
         self.way, self.storage, self.run, self.rows = way, storage, run, rows
-        self.pieces = 1 if threads == 1 else 8 * threads
+        self.readers, self.pieces = min(threads, READERS), 1 if threads == 1 else 8 * threads
         size = (way.adjacency.nodes * kernels.padded(widest),)
         self._states = empty(size, storage), empty(size, storage)
         self._shape(widest)
@@ -144,27 +145,39 @@ class StreamedBlock:
         self.shape = kernels.quads(width)
 
     def enter(self, features: Any, columns: slice, sink: Sink | None) -> None:
-        """Set y = D^(−r) X c for these columns; X itself goes to the sink."""
+        """Set y = D^(−r) X c for these columns; X itself goes to the sink.
+
+        Each thread reads a chunk of rows and packs it while it is near; then come the next ones.
+        """
         source, width = Spans(features), columns.stop - columns.start
-        chunks = spans(self.way.adjacency.nodes, max(1, self.way.chunk_bytes // 4 // source.bytes_a_row(width)))
-        scratch = np.empty(chunks[0][1] + 1, self.way.adjacency.indptr.dtype)
+        room = self.way.chunk_bytes // 2 // READERS
+        chunks = spans(self.way.adjacency.nodes, max(1, room // source.bytes_a_row(width)))
+        rounds = [chunks[at : at + self.readers] for at in range(0, len(chunks), self.readers)]
         buffers = self._feature_buffers(chunks[0][1] * width)
 
-        def load(at: int) -> tuple[int, Array, Array]:
-            first, last = chunks[at]
-            degree = self.way.degrees(self._offsets.rows(first, last + 1, scratch), first)
-            values = source.block(first, last, columns, buffers[at % 2])
-            return first, values, self.way.scale(degree, -self.way.normalization.r)
+        def load(first: int, last: int, buffer: Array) -> tuple[Array, Array]:
+            offsets = np.empty(last - first + 1, self.way.adjacency.indptr.dtype)
+            degree = self.way.degrees(self._offsets.rows(first, last + 1, offsets), first)
+            return source.block(first, last, columns, buffer), self.way.scale(degree, -self.way.normalization.r)
+
+        def peak(first: int, last: int, buffer: Array) -> Array:
+            return _peak(*load(first, last, buffer))
+
+        def pack(first: int, last: int, buffer: Array) -> Array:
+            values, scale = load(first, last, buffer)
+            _pack(values, scale, self.columns, layout.bits(self.x)[first:last])
+            return values
+
+        def at_once(work: Callable[..., Array], round_: list[tuple[int, int]]) -> list[Array]:
+            return self.run([partial(work, *span, buffer) for span, buffer in zip(round_, buffers, strict=False)])
 
         self._shape(width)
         if self.storage == "float16":
-            self.columns = lift(np.max([self._peak(*loaded[1:]) for loaded in ahead(load, len(chunks))], axis=0))
-        for first, values, scale in ahead(load, len(chunks)):
-            x = layout.bits(self.x)[first : first + len(values)]
-            pack = partial(_pack, values, scale, self.columns, x)
-            self.run([partial(pack, *span) for span in spans(len(values), VALUES_A_PIECE // width + 1)])
-            if sink is not None:
-                self._keep_features(first, values, sink)
+            self.columns = lift(np.max([found for each in rounds for found in at_once(peak, each)], axis=0))
+        for each in rounds:
+            for (first, _), values in zip(each, at_once(pack, each), strict=True):
+                if sink is not None:
+                    self._keep_features(first, values, sink)
         source.check_unchanged()
         source.close()
 
@@ -197,9 +210,9 @@ class StreamedBlock:
             sink(hop, first, values[:, 0])
 
     def _feature_buffers(self, size: int) -> list[Array]:
-        """Return two buffers of at least so many values, those of the block before if they will do."""
+        """Return a buffer of at least so many values for each thread, those of the block before if they will do."""
         if not self._read or len(self._read[0]) < size:
-            self._read = [empty((size,), np.float32) for _ in range(2)]
+            self._read = [empty((size,), np.float32) for _ in range(self.readers)]
         return self._read
 
     def _chunk_buffers(self, chunks: list[Chunk]) -> tuple[Array, Array, Array | None]:
@@ -245,14 +258,6 @@ class StreamedBlock:
             ]
         )
 
-    def _peak(self, values: Array, scale: Array) -> Array:
-        """Return the largest |x|·scale of each column; infinite or NaN if one of them is."""
-        find = disk_kernels.peaks if values.flags.c_contiguous else disk_kernels.peaks_of_columns
-        given = values if values.flags.c_contiguous else values.T
-        size = VALUES_A_PIECE // values.shape[1] + 1
-        found = self.run([partial(find, given, scale, *span) for span in spans(len(values), size)])
-        return np.asarray(np.max(found, axis=0))
-
     def _keep_features(self, first: int, values: Array, sink: Sink) -> None:
         """Give hop 0 of the wanted rows among first … to the sink."""
         begin = first
@@ -278,8 +283,15 @@ class StreamedBlock:
         return result
 
 
-def _pack(values: Array, scale: Array, columns: Array, x: Array, first: int, last: int) -> None:
+def _pack(values: Array, scale: Array, columns: Array, x: Array) -> None:
     if values.flags.c_contiguous:
-        layout.pack(values[first:last], scale, columns, x, first)
+        layout.pack(values, scale, columns, x, 0)
     else:
-        disk_kernels.pack_columns(values.T, scale, columns, x, first, last)
+        disk_kernels.pack_columns(values.T, scale, columns, x, 0, len(values))
+
+
+def _peak(values: Array, scale: Array) -> Array:
+    """Return the largest |x|·scale of each column; infinite or NaN if one of them is."""
+    if values.flags.c_contiguous:
+        return np.asarray(disk_kernels.peaks(values, scale, 0, len(values)))
+    return np.asarray(disk_kernels.peaks_of_columns(values.T, scale, 0, len(values)))
