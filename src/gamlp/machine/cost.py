@@ -134,7 +134,7 @@ def on_disk(work: Work, constants: Constants, *, memory: int, ram: int) -> Cost:
     widths, held = _widths(work.lines, width), min(memory, _held(work, width))
     cached = _fits(work, ram - held)
     seconds = sum(block_seconds(work, constants, lines, cached=cached) for lines in widths)
-    most = min(memory, held + work.adjacency)  # of which as much is kept as there is room for
+    most = _with_adjacency(work, held, memory)
     return Cost("disk", seconds + _join(work, constants), most, _space(work), len(widths))
 
 
@@ -148,7 +148,7 @@ def on_cluster(work: Work, constants: Constants, *, memory: int, machines: int, 
     tasks, held = min(fit, len(busiest)), min(memory, _held(work, width))
     cached = _fits(work, ram - tasks * held)
     seconds = sum(block_seconds(work, constants, lines, cached=cached) for lines in busiest)
-    most = tasks * min(memory, held + work.adjacency)
+    most = tasks * _with_adjacency(work, held, memory)
     return Cost("ray", seconds + _join(work, constants), most, _space(work), len(widths), min(at_once, len(widths)))
 
 
@@ -187,6 +187,12 @@ def block_lines(work: Work, memory: int) -> int:
 
 def _held(work: Work, lines: int) -> int:
     return 2 * LINE * lines * work.nodes + CHUNKS + 12 * work.rows
+
+
+def _with_adjacency(work: Work, held: int, memory: int) -> int:
+    """Return the memory of a block: the adjacency is kept where all of it fits."""
+    whole = held + work.adjacency + 4 * work.nodes
+    return whole if whole <= memory else held
 
 
 def _fits(work: Work, free: int) -> bool:

@@ -3,8 +3,8 @@
     y^(0) = D^(−r) X c,    y^(l) = D^(−1) A y^(l−1),    X^(l) = D^r y^(l) / c          as in `memory`
 
 In memory are the two states of the block, 2·N·(padded width) values, and two chunks of the adjacency: one being worked
-on, the next being read; where there is room, more of them, which are read once. The wanted rows of a hop are written
-while the next hop is computed. Blocks do not know each other: one may be computed again, or elsewhere, and gives the
+on, the next being read; where there is room, all of them, read once. The wanted rows of a hop are written while the
+next hop is computed. Blocks do not know each other: one may be computed again, or elsewhere, and gives the
 same bits, those of the engine in memory.
 """
 

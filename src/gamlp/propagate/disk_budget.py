@@ -4,8 +4,8 @@
     S·width·4            the sums of the hubs' S segments     12·R      the wanted rows and their scales (+8·R unsorted)
     8·N                  row sums, of weighted graphs only   256 MiB   the interpreter itself, at most 1/16 of all
 
-Nothing else that is held grows with the graph. Wider blocks read the adjacency fewer times; what is to spare then keeps
-as many chunks of it as fit.
+Nothing else that is held grows with the graph. Wider blocks read the adjacency fewer times; where all of it
+fits in what is to spare then, it is read once.
 """
 
 from __future__ import annotations

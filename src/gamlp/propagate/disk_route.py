@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import numpy as np
 
@@ -61,15 +61,16 @@ class Route:
         return _rows_a_read(self.chunk_bytes)
 
     def chunks_within(self, memory: int) -> int:
-        """Return how many of the first chunks fit in so much memory; one or two, which have buffers, always do."""
+        """Return how many chunks are kept: all if they fit in so much memory, else none; one or two have buffers.
+
+        Some of them would take memory that the states need more: with little left, these do not get huge pages.
+        """
         if len(self.chunks) <= 2:
             return len(self.chunks)
         entry = self.adjacency.indices.dtype.itemsize
         entry += 0 if self.adjacency.weights is None else self.adjacency.weights.dtype.itemsize
-        sizes = accumulate(
-            entry * (one.stop - one.start) + 12 * (one.last - one.first) + HUGE_PAGE for one in self.chunks
-        )
-        return sum(size <= memory for size in sizes)
+        size = entry * self.adjacency.entries + 12 * self.adjacency.nodes + HUGE_PAGE * len(self.chunks)
+        return len(self.chunks) if size <= memory else 0
 
     def degrees(self, offsets: Array, first: int) -> Array:
         """Return the diagonal of D for rows from `first` on, float64; offsets (n+1,) are theirs."""
