@@ -21,6 +21,8 @@ from typing import Any
 
 import numpy as np
 
+from scale import resident, show
+
 EVERY = 10  # seconds
 
 
@@ -70,35 +72,17 @@ def gamlp(*words: Any, blocks: Path | None = None) -> dict[str, Any]:
     most, shown = 0, 0.0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
-            memory, seconds = resident(process.pid), time.perf_counter() - start
-            most = max(most, memory["VmHWM"])
+            seconds, most = time.perf_counter() - start, max(most, resident("VmHWM:", process.pid))
             if seconds - shown >= EVERY:
                 shown = seconds
                 done = len(list(blocks.glob("block-*.npy"))) if blocks else 0
-                show(f"{seconds:8.0f} s  resident {memory['VmRSS']:,}  own {memory['RssAnon']:,}  blocks {done}")
+                memory, own = (resident(what, process.pid) for what in ("VmRSS:", "RssAnon:"))
+                show(f"{seconds:8.0f} s  resident {memory:,}  own {own:,}  blocks {done}")
             time.sleep(0.2)
         output = process.stdout.read() if process.stdout else ""
     if process.returncode:
         sys.exit(process.returncode)
     return {"seconds": time.perf_counter() - start, "peak_bytes": most, "result": json.loads(output)}
-
-
-def resident(process: int) -> dict[str, int]:
-    """Return the memory of a process in bytes; zeros once it is gone."""
-    found = dict.fromkeys(("VmHWM", "VmRSS", "RssAnon"), 0)
-    try:
-        lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return found
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name in found:
-            found[name] = int(value.split()[0]) * 1024
-    return found
-
-
-def show(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -272,9 +272,13 @@ def timed(work: Any) -> float:
     return time.perf_counter() - start
 
 
-def resident(what: str) -> int:
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(status.split(what)[1].split()[0]) * 1024
+def resident(what: str, process: int | str = "self") -> int:
+    """Return a figure of a process's memory in bytes; zero once it is gone."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return int(status.split(what)[1].split()[0]) * 1024 if what in status else 0
 
 
 def show(line: str) -> None:

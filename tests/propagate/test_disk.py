@@ -96,7 +96,7 @@ def test_chunks_are_read_once_if_there_is_room_for_all(monkeypatch, weighted, sh
 def test_isolated_nodes_are_cut_into_chunks_too():
     adjacency = adjacency_from_edges(np.array([5000]), np.array([9999]), nodes=10_000)
     way = route(adjacency, Normalization(), chunk_bytes=1000)
-    assert max(chunk.last - chunk.first for chunk in way.chunks) <= 126
+    assert way.most_rows <= 126
     assert [chunk.first for chunk in way.chunks[1:]] == [chunk.last for chunk in way.chunks[:-1]]
     features = np.ones((10_000, 1), np.float32)
     found = propagate_block(
@@ -383,8 +383,8 @@ def test_entries_beyond_2_to_the_31(tmp_path):
         way._states = np.empty(5 * 4, np.float32), np.empty(5 * 4, np.float32)
         way._shape(4)
         way._offsets, way._indices, way._weights = Spans(adjacency.indptr), source, None
-        way._kept, way._keeps = {}, 0
-        way._buffers = [way._chunk_buffers([chunk]) for _ in range(2)]
+        way._kept, way._keep = {}, False
+        way._buffers = [way._chunk_buffers(5, 20) for _ in range(2)]
         x = RNG.normal(size=(5, 4)).astype(np.float32)
         way.x[:] = x
         way.hop()

@@ -1,4 +1,4 @@
-"""Measure the constants of a machine that the cost of a propagation is made of, in a few seconds.
+"""Measure the constants of a machine that the cost of a propagation is made of, within a minute.
 
 - gather: seconds for one entry of a hop, which reads one row of a block at random; for narrow and wide rows, for blocks
   of two or three sizes, and with the kernel that propagates

@@ -96,9 +96,9 @@ class StreamedBlock:
         self._offsets = Spans(way.adjacency.indptr)
         self._indices = Spans(way.adjacency.indices)
         self._weights = None if way.adjacency.weights is None else Spans(way.adjacency.weights)
-        self._kept: dict[int, Loaded] = {}
-        self._keeps = way.chunks_within(spare)
-        self._buffers = [self._chunk_buffers(way.chunks[self._keeps :]) for _ in range(2)]
+        self._keep, self._kept = way.fits_in(spare), dict[int, Loaded]()
+        streaming = [] if self._keep else [(way.most_rows, way.most_entries)] * 2
+        self._buffers = [self._chunk_buffers(*size) for size in streaming]
         self._read: list[Array] = []  # features on their way
         self._leave = None if rows is None else self._wanted_scales(rows)
 
@@ -215,11 +215,8 @@ class StreamedBlock:
             self._read = [empty((size,), np.float32) for _ in range(self.readers)]
         return self._read
 
-    def _chunk_buffers(self, chunks: list[Chunk]) -> tuple[Array, Array, Array | None]:
-        """Return room for any one of some chunks."""
+    def _chunk_buffers(self, rows: int, entries: int) -> tuple[Array, Array, Array | None]:
         adjacency = self.way.adjacency
-        rows = max((chunk.last - chunk.first for chunk in chunks), default=0)
-        entries = max((chunk.stop - chunk.start for chunk in chunks), default=0)
         return (
             np.empty(rows + 1, adjacency.indptr.dtype),
             empty((entries,), adjacency.indices.dtype),
@@ -231,7 +228,8 @@ class StreamedBlock:
         if at in self._kept:
             return self._kept[at]
         chunk = self.way.chunks[at]
-        offsets, indices, weights = self._chunk_buffers([chunk]) if at < self._keeps else self._buffers[at % 2]
+        sizes = chunk.last - chunk.first, chunk.stop - chunk.start
+        offsets, indices, weights = self._chunk_buffers(*sizes) if self._keep else self._buffers[at % 2]
         offsets = self._offsets.rows(chunk.first, chunk.last + 1, offsets)
         scale = self.way.scale(self.way.degrees(offsets, chunk.first), -1)
         offsets -= chunk.start
@@ -239,7 +237,7 @@ class StreamedBlock:
         if self._weights is not None and weights is not None:
             weights = self._weights.rows(chunk.start, chunk.stop, weights)
         loaded = chunk, offsets, indices, weights, scale
-        if at < self._keeps:
+        if self._keep:
             self._kept[at] = loaded
         return loaded
 

@@ -51,6 +51,11 @@ class Route:
     row_sums: Array | None  # (N,) of a weighted graph
 
     @property
+    def most_rows(self) -> int:
+        """Return how many rows a chunk has at most."""
+        return max((chunk.last - chunk.first for chunk in self.chunks), default=0)
+
+    @property
     def most_entries(self) -> int:
         """Return how many entries a chunk has at most."""
         return max((chunk.stop - chunk.start for chunk in self.chunks), default=0)
@@ -60,17 +65,14 @@ class Route:
         """Return how many offsets are read at a time where nothing else is."""
         return _rows_a_read(self.chunk_bytes)
 
-    def chunks_within(self, memory: int) -> int:
-        """Return how many chunks are kept: all if they fit in so much memory, else none; one or two have buffers.
+    def fits_in(self, memory: int) -> bool:
+        """Say whether all chunks can be kept in so much memory beside the buffers for two of them.
 
-        Some of them would take memory that the states need more: with little left, these do not get huge pages.
+        Keeping some would take memory that the states need more: with little left, these do not get huge pages.
         """
-        if len(self.chunks) <= 2:
-            return len(self.chunks)
-        entry = self.adjacency.indices.dtype.itemsize
-        entry += 0 if self.adjacency.weights is None else self.adjacency.weights.dtype.itemsize
-        size = entry * self.adjacency.entries + 12 * self.adjacency.nodes + HUGE_PAGE * len(self.chunks)
-        return len(self.chunks) if size <= memory else 0
+        entries, nodes = self.adjacency.entries, self.adjacency.nodes
+        size = _entry_bytes(self.adjacency) * entries + 12 * nodes + HUGE_PAGE * len(self.chunks)
+        return len(self.chunks) <= 2 or size <= memory
 
     def degrees(self, offsets: Array, first: int) -> Array:
         """Return the diagonal of D for rows from `first` on, float64; offsets (n+1,) are theirs."""
@@ -138,7 +140,7 @@ def _hubs(adjacency: Adjacency, longest: int, step: int) -> Array:
 def _chunks(adjacency: Adjacency, segments: Array, chunk_bytes: int, longest: int) -> list[Chunk]:
     """Cut at rows, or inside a hub between two segments, where `chunk_bytes` are full."""
     indptr = adjacency.indptr
-    entry = adjacency.indices.dtype.itemsize + (0 if adjacency.weights is None else adjacency.weights.dtype.itemsize)
+    entry = _entry_bytes(adjacency)
 
     def size(row: int) -> int:
         return entry * int(indptr[row]) + 8 * row
@@ -155,6 +157,11 @@ def _chunks(adjacency: Adjacency, segments: Array, chunk_bytes: int, longest: in
         for (row, start), (end, stop) in pairwise(cuts)
         for among in [np.searchsorted(segments[:, 0], [start, stop])]
     ]
+
+
+def _entry_bytes(adjacency: Adjacency) -> int:
+    """Return what an entry takes: its index, and its weight if it has one."""
+    return adjacency.indices.dtype.itemsize + (0 if adjacency.weights is None else adjacency.weights.dtype.itemsize)
 
 
 def _row_sums(adjacency: Adjacency, weights: Array) -> Array:
