@@ -17,6 +17,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from importlib import import_module
 from typing import Any, TypeVar
 
 import numpy as np
@@ -115,6 +116,7 @@ def joined(device: str = "cpu") -> Iterator[Ranks]:
     on_gpu = device.startswith("cuda")
     if on_gpu:
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    import_module("torch.distributed.nn")  # its default arguments hold the group, if there is one when torch loads it
     torch.distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
     _joined[:] = [Ranks(torch.distributed.get_rank(), torch.distributed.get_world_size())]
     try:
