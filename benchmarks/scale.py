@@ -9,9 +9,10 @@ counts everything from the mapped graph to the finished folder of hops.
 
 The yardstick is a loop that only reads, from two states of the same width in turn and for the same column ids, the rows
 that the hops read (`gather_limit.py`), as often as the blocks and hops do, on the same threads, in the same process
-right after: caches and address tables make large graphs slower per entry for anyone. `gather_limit` is the share of its
+beside it: caches and address tables make large graphs slower per entry for anyone. `gather_limit` is the share of its
 speed that the engine reaches. `disk_vs_memory` compares with the engine in memory where --both entries allow it. On
-graphs that take seconds or less the three take turns, three or fifteen times, and medians are compared.
+graphs that take seconds or less the three take turns, three or fifteen times, and medians are compared; on larger ones
+the yardstick is laid before and after, and the mean of both counts.
 """
 
 from __future__ import annotations
@@ -117,13 +118,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     job = Job(graph.adjacency, graph.features, options.hops, Normalization(), rows, "all", False, options.storage)
     memory = parse_size(options.memory)
     warm_up(options, [block.stop - block.start for block in job.budget(memory).blocks])
+    turns = next((turns for most, turns in TURNS.items() if graph.adjacency.entries <= most), 1)
+    limits, in_memory = [limit_seconds(job, memory)] if turns == 1 else [], []
     base = resident("VmRSS:")
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
     disk = [on_disk(job, options.graph.with_suffix(".hops"), memory)]
     peak = resident("VmHWM:")
-    limits, in_memory = [], []
     here = copied(job) if graph.adjacency.entries <= options.both else None
-    turns = next((turns for most, turns in TURNS.items() if graph.adjacency.entries <= most), 1)
     for turn in range(turns):
         disk += [on_disk(job, options.graph.with_suffix(".hops"), memory)] if turn else []
         limits.append(limit_seconds(job, memory))
@@ -192,7 +193,7 @@ def warm_up(options: argparse.Namespace, widths: list[int]) -> None:
 
 def limit_seconds(job: Any, memory: int) -> float:
     """Return the seconds that reading the rows alone takes, for all blocks and hops."""
-    from gamlp.pages import empty
+    from gamlp.pages import empty, settled
     from gamlp.propagate.kernels import padded
     from gamlp.threads import available, workers
 
@@ -200,7 +201,7 @@ def limit_seconds(job: Any, memory: int) -> float:
     total = 0.0
     with workers(available()) as run:
         for width in sorted(set(widths)):
-            states = [empty((job.adjacency.nodes, width), job.storage) for _ in range(2)]
+            states = [settled(empty((job.adjacency.nodes, width), job.storage)) for _ in range(2)]
             for x in states:
                 x[:] = 0
             total += widths.count(width) * job.hops * reading_once(job.adjacency, states, run)

@@ -23,7 +23,7 @@ from gamlp.errors import StorageError
 from gamlp.files import Array
 from gamlp.machine.cost import Constants, Gather
 from gamlp.machine.facts import free_bytes
-from gamlp.pages import LINE, empty
+from gamlp.pages import LINE, empty, settled
 from gamlp.threads import Run, spans, workers
 
 DEGREE = 32
@@ -58,7 +58,7 @@ def seconds_an_entry(lines: int, size: int, run: Run) -> float:
     from gamlp.propagate import kernels
 
     columns = lines * LINE // 4
-    x = empty((size // (lines * LINE), columns), np.float32)
+    x = settled(empty((size // (lines * LINE), columns), np.float32))
     run([partial(_fill, x, *span) for span in spans(len(x), 2**24 // x[:1].nbytes)])
     random = np.random.default_rng(0)
     rows = READ_BYTES // (lines * LINE * DEGREE)

@@ -19,7 +19,7 @@ import numpy as np
 
 from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
-from gamlp.pages import empty
+from gamlp.pages import empty, settled
 from gamlp.propagate import disk_kernels, kernels, layout
 from gamlp.propagate.disk_parts import Sink
 from gamlp.propagate.disk_route import Chunk, Route, route
@@ -91,7 +91,7 @@ class StreamedBlock:
         self.way, self.storage, self.run, self.rows = way, storage, run, rows
         self.readers, self.pieces = min(threads, READERS), 1 if threads == 1 else 8 * threads
         size = (way.adjacency.nodes * kernels.padded(widest),)
-        self._states = empty(size, storage), empty(size, storage)
+        self._states = run([lambda: settled(empty(size, storage))] * 2)
         self._shape(widest)
         self._offsets = Spans(way.adjacency.indptr)
         self._indices = Spans(way.adjacency.indices)

@@ -68,7 +68,7 @@ class Route:
     def fits_in(self, memory: int) -> bool:
         """Say whether all chunks can be kept in so much memory beside the buffers for two of them.
 
-        Keeping some would take memory that the states need more: with little left, these do not get huge pages.
+        Keeping some spares little: a chunk is read from the cache of the system while another one is worked on.
         """
         entries, nodes = self.adjacency.entries, self.adjacency.nodes
         size = _entry_bytes(self.adjacency) * entries + 12 * nodes + HUGE_PAGE * len(self.chunks)

@@ -18,7 +18,7 @@ import numpy as np
 
 from gamlp.errors import NotFiniteError
 from gamlp.files import Array
-from gamlp.pages import empty
+from gamlp.pages import empty, settled
 from gamlp.progress import progress
 from gamlp.propagate import kernels, layout
 from gamlp.propagate.hops import too_large
@@ -68,7 +68,7 @@ class Block:
     def __init__(self, plan: Plan, widest: int, storage: str, run: Run) -> None:
         size = plan.adjacency.nodes * kernels.padded(widest)
         self.plan, self.run, self.storage = plan, run, storage
-        self._buffers = empty((size,), storage), empty((size,), storage)
+        self._buffers = run([lambda: settled(empty((size,), storage))] * 2)
         self._shape(widest)
 
     def _shape(self, columns: int) -> None:
