@@ -40,7 +40,9 @@ def measure(folder: Path, *, sizes: tuple[int, ...] | None = None, disk_bytes: i
     wide, sizes = kernels.widest_block(), sizes or (*SIZES, *third_size(free_bytes() or 0))
     with workers() as run:
         gathers = tuple(
-            Gather(lines, size, seconds_an_entry(lines, size, run)) for size in sizes for lines in (1, wide)
+            Gather(lines, size, seconds_an_entry(settled(state(lines, size)), run))
+            for size in sizes
+            for lines in (1, wide)
         )
         stream = stream_bytes(run)
     reads, writes = disk_speeds(folder, disk_bytes)
@@ -53,20 +55,23 @@ def third_size(free: int) -> tuple[int, ...]:
     return (size,) if size > 2 * SIZES[-1] else ()
 
 
-def seconds_an_entry(lines: int, size: int, run: Run) -> float:
-    """Return the seconds that one entry of a hop costs, rows of so many cache lines in a state of `size` bytes."""
+def state(lines: int, size: int) -> Array:
+    """Return room for a state of `size` bytes, rows of so many cache lines."""
+    return empty((size // (lines * LINE), lines * LINE // 4), np.float32)
+
+
+def seconds_an_entry(x: Array, run: Run) -> float:
+    """Return the seconds that one entry of a hop costs which reads from this state."""
     from gamlp.propagate import kernels
 
-    columns = lines * LINE // 4
-    x = settled(empty((size // (lines * LINE), columns), np.float32))
     run([partial(_fill, x, *span) for span in spans(len(x), 2**24 // x[:1].nbytes)])
     random = np.random.default_rng(0)
-    rows = READ_BYTES // (lines * LINE * DEGREE)
+    rows = READ_BYTES // (x[:1].nbytes * DEGREE)
     indices = random.integers(0, len(x), rows * DEGREE).astype(np.int32)
     indptr = np.arange(rows + 1, dtype=np.int64) * DEGREE
-    out, scale = empty((rows, columns), np.float32), np.ones(rows, np.float32)
+    out, scale = empty((rows, x.shape[1]), np.float32), np.ones(rows, np.float32)
     fixed = (indptr, indices, None, x, False, out, scale, DEGREE)
-    pieces = [partial(kernels.sum_rows, *fixed, *span, kernels.quads(columns)) for span in spans(rows, rows // 16)]
+    pieces = [partial(kernels.sum_rows, *fixed, *span, kernels.quads(x.shape[1])) for span in spans(rows, rows // 16)]
     return best(lambda: run(pieces), 3) / len(indices)
 
 
