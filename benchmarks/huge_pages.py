@@ -1,10 +1,11 @@
 """What are huge pages worth to a hop, and who gets them when the memory is full of files?
 
-    python benchmarks/huge_pages.py --json --full-of FILE …
+    python benchmarks/huge_pages.py --json --full-of FILE
 
 For one state of a block, in rows of one cache line: seconds for an entry of a hop that reads from it, on small pages,
-on the pages that the system gives by itself while the given files fill its cache, and on those that the engine asks for
-(`gamlp.pages.settled`) in the same plight. `huge` is the share of the state that is on huge pages.
+on the pages that the system gives by itself, and on those that the engine asks for (`gamlp.pages.settled`). The file,
+larger than the memory, is read before each, and again beside filling the state, as features are. `huge` is the share of
+the state that is on huge pages. Times are medians of five turns.
 """
 
 from __future__ import annotations
@@ -12,9 +13,8 @@ from __future__ import annotations
 import argparse
 import json
 import mmap
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import statistics
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,16 @@ from gamlp.files import Array
 from gamlp.machine.measure import seconds_an_entry, state
 from gamlp.pages import settled
 from gamlp.sizes import parse_size
-from gamlp.threads import workers
+from gamlp.threads import spans, workers
+
+PIECE = 2**24  # bytes read and written in turn
+TURNS = 5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--state", default="4GiB", help="bytes of the state")
-    parser.add_argument("--full-of", type=Path, nargs="*", default=[], help="files that are read, again and again")
+    parser.add_argument("--state", default="3GiB", help="bytes of the state")
+    parser.add_argument("--full-of", type=Path, required=True, help="a large file")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     options = parser.parse_args()
     size = parse_size(options.state)
@@ -39,49 +42,33 @@ def main() -> None:
         "left": lambda: state(1, size),
         "settled": lambda: settled(state(1, size)),
     }
-    found = {name: measured(make, options.full_of) for name, make in ways.items()}
-    result: dict[str, Any] = {"state_bytes": size, "pages": found}
-    small, left = (found[name]["seconds_an_entry"] for name in ("small", "left"))
-    result["ratios"] = {
-        "small_vs_settled": small / found["settled"]["seconds_an_entry"],
-        "left_vs_settled": left / found["settled"]["seconds_an_entry"],
+    states, huge = {}, {}
+    for name, make in ways.items():
+        before = on_huge_pages()
+        states[name] = filled(make, options.full_of)
+        huge[name] = (on_huge_pages() - before) / size
+    with workers() as run:
+        turns = [{name: seconds_an_entry(x, run) for name, x in states.items()} for _ in range(TURNS)]
+    seconds = {name: statistics.median(turn[name] for turn in turns) for name in states}
+    result: dict[str, Any] = {
+        "state_bytes": size,
+        "pages": {name: {"huge": huge[name], "seconds_an_entry": seconds[name]} for name in states},
+        "ratios": {f"{name}_vs_settled": seconds[name] / seconds["settled"] for name in ("small", "left")},
     }
     print(json.dumps(result) if options.json else json.dumps(result, indent=2))
 
 
-def measured(make: Callable[[], Array], files: list[Path]) -> dict[str, float]:
-    """Return what an entry costs, and how much of the state is on huge pages."""
-    before = on_huge_pages()
-    with reading(files):
+def filled(make: Callable[[], Array], path: Path) -> Array:
+    """Return a state that was written to while a file was read, with the cache full of it."""
+    with path.open("rb", buffering=0) as file:
+        while file.read(PIECE):
+            pass
+        file.seek(0)
         x = make()
-        x[:] = 1
-    there = (on_huge_pages() - before) / x.nbytes
-    with workers() as run:
-        return {"huge": there, "seconds_an_entry": seconds_an_entry(x, run)}
-
-
-@contextmanager
-def reading(files: list[Path]) -> Iterator[None]:
-    """Read files into the system's cache once before, and as long as this lasts."""
-    full, stop = threading.Event(), threading.Event()
-
-    def read() -> None:
-        while files and not stop.is_set():
-            for path in files:
-                with path.open("rb", buffering=0) as file:
-                    while not stop.is_set() and file.read(2**24):
-                        pass
-            full.set()
-        full.set()
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    full.wait()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()
+        for first, last in spans(len(x), PIECE // x[:1].nbytes):
+            file.read(PIECE)
+            x[first:last] = 1
+    return x
 
 
 def on_huge_pages() -> int:
