@@ -1,4 +1,4 @@
-"""`layers.activate` and the sums of `hop_nets` as single operations for the CPU, each with its gradient.
+"""`layers.activate`, `layers.product` and the sums of `hop_nets` as single operations for the CPU, with gradients.
 
     activate:   t = scale·x + shift + skip,   scale = γ/√(σ²+ε),   shift = β + scale·(bias − μ);   y = dropout(PReLU(t))
 
@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gamlp.model import kernels
+from gamlp.model.rooms import room
 
 if TYPE_CHECKING:
     from gamlp.model.dropout import Dropout
@@ -47,6 +48,11 @@ def activate(
     """Return dropout(PReLU(norm(x + bias) + skip)).  x (B, H)."""
     weight, shift = (None, None) if norm is None else (norm.weight, norm.bias)
     return cast(Tensor, Activate.apply(x, bias, weight, shift, skip, slope, norm, drop))
+
+
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """Return x W.  x (B, F), weight (F, H) → (B, H)."""
+    return cast(Tensor, Product.apply(x, weight))
 
 
 def hop_linear(x: Tensor, weight: Tensor) -> Tensor:
@@ -162,6 +168,24 @@ class Activate(torch.autograd.Function):
         return dx, d_bias, d_weight, d_shift, inner if has_skip else None, d_slope, None, None
 
 
+class Product(torch.autograd.Function):
+    """x W and both gradients, as torch's own but for where the results lie."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        """Multiply."""
+        ctx.save_for_backward(x, weight)
+        return torch.mm(x, weight, out=_new((len(x), weight.shape[1])))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """Return the gradients of x, if wanted, and weight."""
+        x, weight = ctx.saved_tensors
+        dx = torch.mm(grad, weight.T, out=_new(x.shape)) if ctx.needs_input_grad[0] else None
+        return dx, x.T @ grad
+
+
 class HopLinear(torch.autograd.Function):
     """xˡ Wˡ for every hop, into one (B, K+1, H), reading and writing the hops where they lie."""
 
@@ -222,7 +246,7 @@ class HopSum(torch.autograd.Function):
         scaled = _new(y.shape)
         kernels.run(kernels.scale_rows, _array(y), _array(weights), _array(scaled))
         ctx.save_for_backward(y, weights, matrix, scaled)
-        return scaled.flatten(1) @ matrix.flatten(0, 1)
+        return torch.mm(scaled.flatten(1), matrix.flatten(0, 1), out=_new((len(y), matrix.shape[2])))
 
     @staticmethod
     @once_differentiable
@@ -237,13 +261,8 @@ class HopSum(torch.autograd.Function):
 
 
 def _new(shape: tuple[int, ...]) -> Tensor:
-    """Return room for a float32 tensor, where it is large from numpy: that asks for huge pages, and torch does not."""
-    size = prod(shape)
-    if size < _LARGE:
-        return torch.empty(shape)
-    room = np.empty(size + 16, np.float32)
-    start = -room.ctypes.data % 64 // 4
-    return torch.from_numpy(room[start : start + size].reshape(shape))
+    """Return room for a float32 tensor; that of a large one is on huge pages, and serves again (`rooms`)."""
+    return torch.empty(shape) if prod(shape) < _LARGE else torch.from_numpy(room(shape))
 
 
 def _array(x: Tensor) -> Array:

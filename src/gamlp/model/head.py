@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from gamlp.model.dropout import Dropout
-from gamlp.model.layers import BatchNorm, activate, new_bias, new_slope, new_weight
+from gamlp.model.layers import BatchNorm, activate, new_bias, new_slope, new_weight, product
 from gamlp.settings import Settings
 
 
@@ -42,24 +42,24 @@ class Head(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return logits.  x (B, F') → (B, out)."""
-        return self.after_first(x @ self.weights[0], skip=x if self.skips_first else None)
+        return self.after_first(product(x, self.weights[0]), skip=x if self.skips_first else None)
 
-    def after_first(self, product: Tensor, *, skip: Tensor | None = None) -> Tensor:
+    def after_first(self, x: Tensor, *, skip: Tensor | None = None) -> Tensor:
         """Go on from the first matrix product, which a caller may have computed in its own way."""
-        first = self._layer(0, product, skip=skip)
+        first = self._layer(0, x, skip=skip)
         if self.layers == 1:
             return self._activated(0, first) if self.inner else first
         x = self._activated(0, first)
         for layer in range(1, self.layers - 1):
-            product = torch.lerp(x, first, self.share) @ self.weights[layer]
-            x = self._layer(layer, product, skip=x, activated=True)
-        product = x @ self.weights[-1]
-        return self._layer(self.layers - 1, product, skip=x if self.inner else None, activated=self.inner)
+            mixed = torch.lerp(x, first, self.share)
+            x = self._layer(layer, product(mixed, self.weights[layer]), skip=x, activated=True)
+        last = product(x, self.weights[-1])
+        return self._layer(self.layers - 1, last, skip=x if self.inner else None, activated=self.inner)
 
-    def _layer(self, layer: int, product: Tensor, *, skip: Tensor | None, activated: bool = False) -> Tensor:
-        """Return norm(product) + skip, and that through PReLU and dropout where asked for."""
+    def _layer(self, layer: int, x: Tensor, *, skip: Tensor | None, activated: bool = False) -> Tensor:
+        """Return norm(x) + skip, and that through PReLU and dropout where asked for."""
         return activate(
-            product,
+            x,
             bias=self.biases[layer] if len(self.biases) else None,
             norm=self._norm(layer),
             skip=skip,

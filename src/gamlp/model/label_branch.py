@@ -10,7 +10,7 @@ from itertools import pairwise
 from torch import Tensor, nn
 
 from gamlp.model.dropout import Dropout
-from gamlp.model.layers import BatchNorm, activate, new_bias, new_slope, new_weight
+from gamlp.model.layers import BatchNorm, activate, new_bias, new_slope, new_weight, product
 from gamlp.settings import Settings
 
 
@@ -34,6 +34,6 @@ class LabelBranch(nn.Module):
             norm = self.norms[layer] if len(self.norms) else None
             assert isinstance(dropout, Dropout)
             assert norm is None or isinstance(norm, BatchNorm)
-            product = x @ self.weights[layer]
-            x = activate(product, bias=self.biases[layer], norm=norm, slope=self.slope, dropout=dropout)
-        return activate(x @ self.weights[-1], bias=self.biases[-1])
+            x = product(x, self.weights[layer])
+            x = activate(x, bias=self.biases[layer], norm=norm, slope=self.slope, dropout=dropout)
+        return activate(product(x, self.weights[-1]), bias=self.biases[-1])

@@ -70,6 +70,11 @@ def activate(
     return x if dropout is None else dropout(x)
 
 
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """Return x W.  x (B, F), weight (F, H) → (B, H)."""
+    return fused.product(x, weight) if fused.runs_on(x) else x @ weight
+
+
 def new_weight(*shape: int, gain: float = 2**0.5) -> nn.Parameter:
     """Return weights (…, inputs, outputs), drawn uniformly by Glorot's rule; the gain is the one for ReLU."""
     *_, inputs, outputs = shape

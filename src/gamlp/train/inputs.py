@@ -13,6 +13,7 @@ import torch
 
 from gamlp.files import Array
 from gamlp.model import Network, Output
+from gamlp.model.rooms import kept
 from gamlp.propagate.hops import Hops
 from gamlp.train.mapped_rows import mapped_rows
 
@@ -83,7 +84,7 @@ def predict(
     network.eval()
     row = math.prod(inputs.hops.values.shape[1:])
     size = max(1, min(batch_size, 2**26 // max(1, row)))  # 256 MiB of float32 at a time
-    with inputs.reading_all(network):
+    with inputs.reading_all(network), kept():
         parts: list[Output] = [
             network(*inputs.gather(ids[start : start + size], keep=keep)) for start in range(0, len(ids), size)
         ]

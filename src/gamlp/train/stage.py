@@ -26,6 +26,7 @@ from gamlp.errors import SettingsError
 from gamlp.files import Array
 from gamlp.labels import AveragedTeacher, consistency_loss, distillation_loss, ramp_up, soften
 from gamlp.model import Network
+from gamlp.model.rooms import kept
 from gamlp.progress import progress
 from gamlp.settings import Settings
 from gamlp.train.batches import batches, seed_of, steps_per_epoch
@@ -78,7 +79,7 @@ def train_stage(
     averaged = AveragedTeacher(network, settings.consistency_decay) if settings.consistency else None
     course = restored(ranks().from_first(checkpoint.load()), network, adam, averaged)
     epochs = settings.epochs[stage]
-    with progress(f"stage {stage + 1}", total=epochs) as advance:
+    with kept(), progress(f"stage {stage + 1}", total=epochs) as advance:
         advance(course.epoch)
         while course.epoch < epochs and (course.best_epoch < 0 or course.epoch - course.best_epoch < settings.patience):
             loss = run_epoch(network, adam, averaged, inputs, lesson, settings, key=[seed, stage, course.epoch])
