@@ -24,15 +24,22 @@ def empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     kind: np.dtype[Any] = np.dtype(dtype)
     size = prod(shape) * kind.itemsize
     if size < HUGE_PAGE:
-        memory = np.empty(size + LINE, np.uint8)
-        start = -memory.ctypes.data % LINE
-        return memory[start : start + size].view(kind).reshape(shape)
+        return on_a_line(shape, kind)
     pages = _own_pages(size + HUGE_PAGE)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
     whole = np.frombuffer(pages, np.uint8)
     start = -whole.ctypes.data % HUGE_PAGE
     return whole[start : start + size].view(kind).reshape(shape)
+
+
+def on_a_line(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    """Return an array that begins on a cache line, in memory that was used before if there is some."""
+    kind: np.dtype[Any] = np.dtype(dtype)
+    size = prod(shape) * kind.itemsize
+    memory = np.empty(size + LINE, np.uint8)
+    start = -memory.ctypes.data % LINE
+    return memory[start : start + size].view(kind).reshape(shape)
 
 
 def settled(array: Array) -> Array:
@@ -54,7 +61,7 @@ def _huge_pages(array: Array) -> Iterator[tuple[mmap.mmap, int]]:
     while isinstance(owner, np.ndarray):
         whole, owner = owner, owner.base
     owner = getattr(owner, "obj", owner)
-    if isinstance(owner, mmap.mmap) and hasattr(owner, "madvise"):
+    if isinstance(owner, mmap.mmap) and hasattr(mmap, "MADV_HUGEPAGE"):
         first = -whole.ctypes.data % HUGE_PAGE
         yield from ((owner, at) for at in range(first, first + array.nbytes // HUGE_PAGE * HUGE_PAGE, HUGE_PAGE))
 

@@ -16,13 +16,11 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import prod
-from typing import Any
 
 import numpy as np
 
-from gamlp.pages import LINE, empty
-
-Array = np.ndarray[Any, Any]
+from gamlp.files import Array
+from gamlp.pages import empty, on_a_line
 
 MOST = 2**30  # bytes that are kept
 
@@ -74,9 +72,5 @@ def kept() -> Iterator[None]:
 
 def room(shape: tuple[int, ...]) -> Array:
     """Return an uninitialised float32 array that begins on a cache line."""
-    for rooms in _rooms[:1]:
-        return rooms.lend(shape)
-    size, a_line = prod(shape), LINE // 4
-    memory = np.empty(size + a_line, np.float32)
-    start = -memory.ctypes.data % LINE // 4
-    return memory[start : start + size].reshape(shape)
+    keeping = _rooms[:1]  # looked at once: another thread may end it
+    return keeping[0].lend(shape) if keeping else on_a_line(shape, np.float32)
