@@ -202,10 +202,8 @@ def limit_seconds(job: Any, memory: int) -> float:
     with workers(available()) as run:
         for width in sorted(set(widths)):
             states = [settled(empty((job.adjacency.nodes, width), job.storage)) for _ in range(2)]
-            for x in states:
-                x[:] = 0
             total += widths.count(width) * job.hops * reading_once(job.adjacency, states, run)
-            del states, x
+            del states
     return total
 
 
