@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.machine.cost import Work, predict
 from gamlp.machine.facts import free_bytes, machine_facts

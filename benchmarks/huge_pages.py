@@ -3,7 +3,7 @@
     python benchmarks/huge_pages.py --json --full-of FILE
 
 For one state of a block, in rows of one cache line: seconds for an entry of a hop that reads from it, on small pages,
-on the pages that the system gives by itself, and on those that the engine asks for (`gamlp.pages.settled`). The file,
+on the pages that the system gives by itself, and on those that the engine asks for (`huge_pages.prefaulted`). The file,
 larger than the memory, is read before each, and again beside filling the state, as features are. `huge` is the share of
 the state that is on huge pages. Times are medians of five turns.
 """
@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.machine.measure import seconds_an_entry, state
-from gamlp.pages import settled
-from gamlp.sizes import parse_size
-from gamlp.threads import spans, workers
+from gamlp.storage.files import Array
+from gamlp.storage.huge_pages import prefaulted
+from gamlp.storage.sizes import parse_size
+from gamlp.storage.threads import ranges, workers
 
 PIECE = 2**24  # bytes read and written in turn
 TURNS = 5
@@ -40,7 +40,7 @@ def main() -> None:
     ways: dict[str, Callable[[], Array]] = {
         "small": lambda: _small(size),
         "left": lambda: state(1, size),
-        "settled": lambda: settled(state(1, size)),
+        "prefaulted": lambda: prefaulted(state(1, size)),
     }
     states, huge = {}, {}
     for name, make in ways.items():
@@ -53,7 +53,7 @@ def main() -> None:
     result: dict[str, Any] = {
         "state_bytes": size,
         "pages": {name: {"huge": huge[name], "seconds_an_entry": seconds[name]} for name in states},
-        "ratios": {f"{name}_vs_settled": seconds[name] / seconds["settled"] for name in ("small", "left")},
+        "ratios": {f"{name}_vs_settled": seconds[name] / seconds["prefaulted"] for name in ("small", "left")},
     }
     print(json.dumps(result) if options.json else json.dumps(result, indent=2))
 
@@ -65,7 +65,7 @@ def filled(make: Callable[[], Array], path: Path) -> Array:
             pass
         file.seek(0)
         x = make()
-        for first, last in spans(len(x), PIECE // x[:1].nbytes):
+        for first, last in ranges(len(x), PIECE // x[:1].nbytes):
             file.read(PIECE)
             x[first:last] = 1
     return x

@@ -131,11 +131,11 @@ def by_scipy(edges: Path, nodes: int) -> dict[str, Any]:
 
 
 def by_gamlp(edges: Path, nodes: int, out: Path, memory: str) -> dict[str, Any]:
-    from gamlp.files import digest
-    from gamlp.graph.edges import EdgeColumns
-    from gamlp.graph.out_of_core.build import build_adjacency
-    from gamlp.graph.out_of_core.sources import edge_source
-    from gamlp.sizes import parse_size
+    from gamlp.graph.build.edge_streams import edge_source
+    from gamlp.graph.build.external_csr import build_adjacency
+    from gamlp.graph.readers.edges import EdgeColumns
+    from gamlp.storage.files import digest
+    from gamlp.storage.sizes import parse_size
 
     shutil.rmtree(out, ignore_errors=True)
     start = time.perf_counter()

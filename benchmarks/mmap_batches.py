@@ -89,8 +89,8 @@ def forget(path: Path) -> None:
 
 
 def accuracy(run: int, seeds: int) -> dict[str, Any]:
-    from gamlp.graph.datasets import read_graph
-    from gamlp.train.run import Order, train_run
+    from gamlp.graph.readers.datasets import read_graph
+    from gamlp.runs.run import Order, train_run
 
     graph = read_graph(["debian"], root=Path("data"))
     changes = {

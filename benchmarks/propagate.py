@@ -27,14 +27,14 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate import Normalization, kernels
 from gamlp.propagate.layout import column_blocks
 from gamlp.propagate.memory import Block
 from gamlp.propagate.normalize import degrees
 from gamlp.propagate.plan import plan
-from gamlp.threads import Run, available, workers
+from gamlp.storage.threads import Run, available, workers
 from gather_limit import limits
 
 Contenders = dict[str, Callable[[], Any]]

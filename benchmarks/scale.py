@@ -81,7 +81,7 @@ def one_size(entries: int, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def generate(graph: Path, entries: int, options: argparse.Namespace) -> float:
-    from gamlp.sizes import parse_size
+    from gamlp.storage.sizes import parse_size
     from gamlp.synth.shapes import shape_named
     from gamlp.synth.write import write_synth
 
@@ -111,7 +111,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     from gamlp.graph.store import load_graph
     from gamlp.propagate.disk import Job
     from gamlp.propagate.normalize import Normalization
-    from gamlp.sizes import parse_size
+    from gamlp.storage.sizes import parse_size
 
     graph = load_graph(options.graph, verify=False)
     rows = np.sort(np.concatenate([graph.split.train, graph.split.valid, graph.split.test]))
@@ -178,7 +178,7 @@ def given(job: Any) -> dict[str, Any]:
 
 def warm_up(options: argparse.Namespace, widths: list[int]) -> None:
     """Compile everything that is measured, on a graph of a few nodes."""
-    from gamlp.graph.csr import adjacency_from_edges
+    from gamlp.graph.build.csr import adjacency_from_edges
     from gamlp.propagate import Normalization, propagate
     from gamlp.propagate.disk_block import propagate_block
 
@@ -193,15 +193,15 @@ def warm_up(options: argparse.Namespace, widths: list[int]) -> None:
 
 def limit_seconds(job: Any, memory: int) -> float:
     """Return the seconds that reading the rows alone takes, for all blocks and hops."""
-    from gamlp.pages import empty, settled
     from gamlp.propagate.kernels import padded
-    from gamlp.threads import available, workers
+    from gamlp.storage.huge_pages import empty, prefaulted
+    from gamlp.storage.threads import available, workers
 
     widths = [padded(block.stop - block.start) for block in job.budget(memory).blocks]
     total = 0.0
     with workers(available()) as run:
         for width in sorted(set(widths)):
-            states = [settled(empty((job.adjacency.nodes, width), job.storage)) for _ in range(2)]
+            states = [prefaulted(empty((job.adjacency.nodes, width), job.storage)) for _ in range(2)]
             total += widths.count(width) * job.hops * reading_once(job.adjacency, states, run)
             del states
     return total
@@ -213,19 +213,19 @@ def reading_once(adjacency: Any, states: list[np.ndarray], run: Any) -> float:
     The entries are brought to memory outside the clock. A hop reads what the hop before has written, and so never finds
     the rows that it has just read in the cache; nor does the loop, which goes from one state to the other.
     """
-    from gamlp.pages import empty
-    from gamlp.spans import Spans
-    from gamlp.threads import available, spans
+    from gamlp.storage.array_reader import ArrayReader
+    from gamlp.storage.huge_pages import empty
+    from gamlp.storage.threads import available, ranges
     from gather_limit import limits
 
-    loops, source = limits(states[0]), Spans(adjacency.indices)
+    loops, source = limits(states[0]), ArrayReader(adjacency.indices)
     buffer = empty((min(2**25, adjacency.entries),), adjacency.indices.dtype)
     words = [x.view(np.int64) for x in states]
-    chunks = spans(adjacency.entries, 2**25)
+    chunks = ranges(adjacency.entries, 2**25)
 
     def read(loop: Any, state: np.ndarray, chunk: tuple[int, int]) -> float:
         part = source.rows(*chunk, buffer)
-        pieces = spans(len(part), -(-len(part) // (8 * available())))
+        pieces = ranges(len(part), -(-len(part) // (8 * available())))
         return timed(lambda: run([partial(loop, part, state, *piece) for piece in pieces]))
 
     for loop in loops.values():
@@ -260,7 +260,7 @@ def summary(runs: list[dict[str, Any]], options: argparse.Namespace) -> dict[str
 
 
 def budget_of(options: argparse.Namespace) -> int:
-    from gamlp.sizes import parse_size
+    from gamlp.storage.sizes import parse_size
 
     return parse_size(options.memory)
 

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gamlp.model import build_network, count_parameters
-from gamlp.model.rooms import kept
+from gamlp.model.cpu.buffer_pool import kept
 from gamlp.settings import Settings
 from reference_network import ReferenceNetwork
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from gamlp import read_graph
 from gamlp.explain.attention import by_degree
-from gamlp.explain.opened import open_run
+from gamlp.explain.finished_run import open_run
 from gamlp.explain.plots import write_attention
 from gamlp.explain.report import write_report
-from gamlp.train.run import Order, train_run
+from gamlp.runs.run import Order, train_run
 
 
 def main() -> None:

@@ -5,7 +5,7 @@
     python scripts/make_debian.py - < Packages
 
 Nodes are the binary packages of the index, in the order of their names. The same index gives the same bytes. What is
-stored, and how small numbers are packed, stands in `gamlp.graph.debian`, which reads it back; docs/debian.md tells what
+stored, and how small numbers are packed, stands in `readers.debian`, which reads it back; docs/debian.md tells what
 the graph is. A summary goes to the standard output.
 """
 
@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gamlp.files import Array
-from gamlp.graph.debian import popularity, split_by_popularity, unpack_names, unpack_rows
+from gamlp.graph.readers.debian import popularity, split_by_popularity, unpack_names, unpack_rows
+from gamlp.storage.files import Array
 
 Fields = dict[str, str]
 Rows = list[list[int]]
@@ -177,7 +177,7 @@ def tags_in(value: str) -> Iterator[str]:
             yield facet + tag.strip()
 
 
-# Packing: what `gamlp.graph.debian` undoes
+# Packing: what `readers.debian` undoes
 
 
 def number(values: Sequence[str]) -> tuple[list[str], list[int]]:

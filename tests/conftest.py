@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 

@@ -20,7 +20,7 @@ from gamlp.errors import (
     ShapeError,
     SplitError,
 )
-from gamlp.files import read_json, write_json
+from gamlp.storage.files import read_json, write_json
 
 QUICK = {"hidden": 16, "epochs": 15, "learning_rate": 0.03}
 PLAIN = {"head_layers": 2, "batch_norm": False}

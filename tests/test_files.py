@@ -8,10 +8,10 @@ import zipfile
 import numpy as np
 import pytest
 
-from gamlp import files
 from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.files import digest, read_array, replacing, write_array, write_json
-from gamlp.seals import file_digest, write_hashed
+from gamlp.storage import files
+from gamlp.storage.checksums import file_checksum, write_hashed
+from gamlp.storage.files import digest, read_array, replacing, write_array, write_json
 
 
 def header(shape: str, *, kind: str = "<f4") -> bytes:
@@ -107,8 +107,8 @@ def test_two_buffers_in_turn_are_hashed_and_written_as_they_were(tmp_path):
     found = write_hashed(tmp_path / "x", parts())
     expected = b"".join(bytes([number]) * 2**22 for number in range(12))
     assert (tmp_path / "x").read_bytes() == expected
-    assert found == file_digest(tmp_path / "x") == hashlib.blake2b(expected, digest_size=16).hexdigest()
-    assert write_hashed(tmp_path / "empty", iter([])) == file_digest(tmp_path / "empty")
+    assert found == file_checksum(tmp_path / "x") == hashlib.blake2b(expected, digest_size=16).hexdigest()
+    assert write_hashed(tmp_path / "empty", iter([])) == file_checksum(tmp_path / "empty")
 
 
 def test_the_key_of_a_file_is_that_of_its_values_however_they_lie(tmp_path):

@@ -15,7 +15,7 @@ _HOME = {
     "Settings": "gamlp.settings",
     "Split": "gamlp.graph.splits",
     "SplitRule": "gamlp.graph.splits",
-    "read_graph": "gamlp.graph.datasets",
+    "read_graph": "gamlp.graph.readers.datasets",
 }
 __all__ = [
     "GAMLPClassifier",
@@ -32,8 +32,8 @@ __all__ = [
 if TYPE_CHECKING:
     from gamlp.classifier import GAMLPClassifier
     from gamlp.errors import GamlpError
-    from gamlp.graph.datasets import read_graph
     from gamlp.graph.graph import Graph
+    from gamlp.graph.readers.datasets import read_graph
     from gamlp.graph.splits import Split, SplitRule
     from gamlp.propagate.normalize import Normalization
     from gamlp.settings import Settings

@@ -16,15 +16,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gamlp.classifier_inputs import as_adjacency, discrete, finite, labels_for, seed_from, storable, unknown
 from gamlp.errors import FormatError, InputError, LabelError, SettingsError
-from gamlp.files import Array, digest, read_json, write_json
-from gamlp.graph.assemble import as_ids
+from gamlp.graph.build.assemble import as_ids
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.methods import method_named
 from gamlp.model import count_parameters
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import load_recipe
-from gamlp.seals import check_files, seal_files
+from gamlp.storage.checksums import check_files, checksums_of
+from gamlp.storage.files import Array, digest, read_json, write_json
 from gamlp.train.checkpoint import load_tensors, save_tensors
 from gamlp.train.model_file import Model, load_model, save_model
 from gamlp.train.prepare import Workshop, check_device
@@ -150,7 +150,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "names": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
             "history": self.history_,
             "iterations": self.n_iter_,
-            "files": seal_files(folder / name for name in ("model.json", "fitted.safetensors")),
+            "files": checksums_of(folder / name for name in ("model.json", "fitted.safetensors")),
         }
         write_json(folder / "classifier.json", facts)
 

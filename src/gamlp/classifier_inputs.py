@@ -10,9 +10,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from gamlp.errors import LabelError, NotFiniteError, SettingsError, ShapeError
-from gamlp.files import Array
+from gamlp.graph.build.encode_labels import is_unknown
 from gamlp.graph.graph import Adjacency
-from gamlp.graph.labels import is_unknown
+from gamlp.storage.files import Array
 
 
 def finite(X: Array) -> Array:
@@ -68,7 +68,7 @@ def as_adjacency(adjacency: Any, X: Array) -> Adjacency:
     if isinstance(adjacency, Adjacency):
         adjacency.check()
         return adjacency
-    from gamlp.graph.convert import from_scipy
+    from gamlp.graph.readers.convert import from_scipy
 
     return from_scipy(adjacency, X).adjacency
 

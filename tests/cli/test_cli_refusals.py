@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv
 
-from gamlp.files import read_json, write_json
-from gamlp.graph import planetoid
+from gamlp.graph.readers import planetoid
 from gamlp.graph.store import save_graph
+from gamlp.storage.files import read_json, write_json
 
 
 @pytest.fixture
@@ -300,7 +300,7 @@ def test_a_full_disk(gamlp, quick, files, tmp_path, monkeypatch):
     def full(_: int) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("gamlp.files.os.fsync", full)
+    monkeypatch.setattr("gamlp.storage.files.os.fsync", full)
     for command, options in (("train", quick), ("import", [])):
         done = gamlp(command, files.edges, files.nodes, *options, "--out", tmp_path / command / "out")
         refused(done, "No space left", "Free some space", code=3)

@@ -46,7 +46,7 @@ def test_compare_refuses_before_it_trains(gamlp, graph, tmp_path):
 
 
 def test_an_interrupted_comparison_says_how_to_go_on(gamlp, graph, tmp_path, monkeypatch):
-    from gamlp.train import run
+    from gamlp.runs import run
 
     def interrupt(*words, **options):
         raise KeyboardInterrupt

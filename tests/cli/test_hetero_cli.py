@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from gamlp.cli.explain import shares_table
-from gamlp.graph.datasets import load_dataset
-from gamlp.train.comparison import methods_named
+from gamlp.graph.readers.datasets import load_dataset
+from gamlp.runs.comparison import methods_named
 
 PAPERS, AUTHORS, FIELDS, INSTITUTIONS, CLASSES = 240, 60, 12, 6, 3
 EMBEDDING = "embedding={dimension=16, steps=30, batch_size=100, chunk=50, negatives=20}"

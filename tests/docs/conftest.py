@@ -7,7 +7,7 @@ KEPT = {}
 
 @pytest.fixture(scope="module", autouse=True)
 def debian_once():
-    from gamlp.graph import debian
+    from gamlp.graph.readers import debian
 
     read = debian.load_debian
     with pytest.MonkeyPatch.context() as patch:

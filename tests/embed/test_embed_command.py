@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 from gamlp.cli import main
 from gamlp.embed import load_embeddings, load_triples, save_triples, triples_from
 from gamlp.errors import FormatError
-from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_hetero
+from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.splits import Split
 
 QUICK = [word for pair in ("dimension=8", "steps=20", "held_out=20") for word in ("--set", pair)]

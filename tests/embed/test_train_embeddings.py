@@ -86,7 +86,7 @@ import torch
 torch.set_num_threads(1)
 from conftest import ring_triples
 from test_train_embeddings import QUICK
-from gamlp import files
+from gamlp.storage import files
 from gamlp.embed import train
 train.SAVE_EVERY = 0.0
 calls = 0

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from gamlp.files import write_array, write_json
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.graph.store import save_graph
+from gamlp.storage.files import write_array, write_json
 
 
 def path_with_star() -> Graph:

@@ -10,9 +10,9 @@ from gamlp.errors import FormatError, InputError, MissingFileError
 from gamlp.explain.command import comparison_command
 from gamlp.explain.comparison import differing_settings, write_comparison
 from gamlp.explain.dots import dot_chart
-from gamlp.explain.entries import behind, entries_of
-from gamlp.files import read_json, write_json
+from gamlp.explain.run_summary import behind, entries_of
 from gamlp.graph.store import save_graph
+from gamlp.storage.files import read_json, write_json
 
 HOSTILE = "<script>alert(1)</script>"
 

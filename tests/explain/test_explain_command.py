@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gamlp.cli import main
-from gamlp.files import read_json, write_json
 from gamlp.graph.splits import Split
+from gamlp.storage.files import read_json, write_json
 
 
 def run_command(capsys, *arguments):

@@ -9,7 +9,7 @@ import pytest
 from gamlp.cli import main
 from gamlp.explain.curves import write_curves
 from gamlp.explain.figures import write_run_figures
-from gamlp.explain.opened import open_run
+from gamlp.explain.finished_run import open_run
 
 
 def table(file):

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from gamlp.errors import SplitError
+from gamlp.explain.finished_run import open_run
 from gamlp.explain.hop_suitability import draws, hop_suitability, train_linear
-from gamlp.explain.opened import open_run
 from gamlp.explain.plots import write_suitability
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 

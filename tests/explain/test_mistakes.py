@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from gamlp.explain import mistakes, table
 from gamlp.explain.calibration import calibration
-from gamlp.explain.opened import OpenedRun, open_run
+from gamlp.explain.finished_run import OpenedRun, open_run
 
 
 @pytest.fixture

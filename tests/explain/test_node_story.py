@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gamlp.errors import IdError
+from gamlp.explain.finished_run import open_run
 from gamlp.explain.node import explain_node, find_node
-from gamlp.explain.opened import open_run
 
 
 def test_rings_count_training_labels_only(tiny_graph, run_of):

@@ -16,8 +16,8 @@ from gamlp.explain.charts import Line, line_chart, nice_ticks
 from gamlp.explain.command import command_of
 from gamlp.explain.learning import series, stage_marks
 from gamlp.explain.report import write_report
-from gamlp.files import read_json, write_json
 from gamlp.graph.splits import Split
+from gamlp.storage.files import read_json, write_json
 
 HOSTILE = "<script>alert(1)</script>"
 VOID = {"meta", "input", "br", "link", "img"}

@@ -49,11 +49,11 @@ class Injector:
         builtins.open = io.open = self._open
         import numpy.lib._format_impl as npy
 
-        from gamlp import folders
+        from gamlp.storage import directories
 
         npy.isfileobj = lambda _: False
-        self.real["exchange"] = folders.exchange
-        folders.exchange = self._on_path("exchange")
+        self.real["exchange"] = directories.exchange
+        directories.exchange = self._on_path("exchange")
 
     def meet(self, name: str) -> str | None:
         """Count a boundary; return the fault that is to happen here, or carry it out."""

@@ -94,8 +94,8 @@ def make_arrays(folder: Path, variant: int) -> None:
 
 
 def make_graph(folder: Path, variant: int) -> None:
+    from gamlp.graph.readers.tables import read_tables
     from gamlp.graph.store import save_graph
-    from gamlp.graph.tables import read_tables
 
     beside = folder.with_name(f"{folder.name}-tables")
     make_csv(beside, variant)
@@ -142,7 +142,7 @@ def make_ogb(folder: Path, variant: int) -> None:
 
 
 def make_hops(folder: Path, variant: int) -> None:
-    from gamlp.graph.csr import adjacency_from_edges
+    from gamlp.graph.build.csr import adjacency_from_edges
     from gamlp.propagate.cache import propagate_into
     from gamlp.propagate.normalize import Normalization
 
@@ -175,7 +175,7 @@ def read_run(folder: Path) -> str:
     """Return a hash of what predict and the report make of a run."""
     from gamlp.cli.predict import own_graph
     from gamlp.cli.train import record_of
-    from gamlp.explain.opened import open_run
+    from gamlp.explain.finished_run import open_run
     from gamlp.explain.report import render
     from gamlp.train.model_file import load_model
 
@@ -267,7 +267,7 @@ def read_embeddings(folder: Path) -> str:
 
 def read_tables_in(*names: str, **options: str) -> Callable[[Path], str]:
     def read(folder: Path) -> str:
-        from gamlp.graph.tables import read_tables
+        from gamlp.graph.readers.tables import read_tables
 
         paths = [folder / name for name in names]
         return of_graph(read_tables(*paths, **{key: folder / name for key, name in options.items()}))
@@ -295,7 +295,14 @@ KINDS = [
     Kind("CSV", make_csv, read_tables_in("edges.csv", "nodes.csv"), checked=False),
     Kind("Parquet", make_parquet, read_tables_in("edges.parquet", "nodes.parquet"), checked=False),
     Kind("npz and npy", make_arrays, read_tables_in("edges.npz", features="features.npy"), checked=False),
-    Kind("npz graph", make_npz, read_with("gamlp.graph.npz", "read_npz", "x", file="graph.npz"), checked=False),
-    Kind("Planetoid", make_planetoid, read_with("gamlp.graph.planetoid", "read_planetoid", "tiny"), checked=False),
-    Kind("OGB", make_ogb, read_with("gamlp.graph.ogb", "read_ogb", "ogbn-x", split="time"), checked=False),
+    Kind(
+        "npz graph",
+        make_npz,
+        read_with("gamlp.graph.readers.amazon_coauthor", "read_npz", "x", file="graph.npz"),
+        checked=False,
+    ),
+    Kind(
+        "Planetoid", make_planetoid, read_with("gamlp.graph.readers.planetoid", "read_planetoid", "tiny"), checked=False
+    ),
+    Kind("OGB", make_ogb, read_with("gamlp.graph.readers.ogb", "read_ogb", "ogbn-x", split="time"), checked=False),
 ]

@@ -4,7 +4,7 @@ import pytest
 import scipy.sparse as sp
 
 from gamlp.errors import FormatError, InputError, LabelError, NotFiniteError, ShapeError, SplitError
-from gamlp.graph.convert import from_networkx, from_scipy
+from gamlp.graph.readers.convert import from_networkx, from_scipy
 from gamlp.graph.splits import Split, SplitRule
 
 PATH = np.array([[0, 1, 0], [0, 0, 1], [0, 0, 0]])  # 0 → 1 → 2

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gamlp.errors import InputError, LabelError, ShapeError, SplitError
-from gamlp.graph.convert import from_pyg
+from gamlp.graph.readers.convert import from_pyg
 from gamlp.graph.splits import Split
 
 with warnings.catch_warnings():

@@ -10,8 +10,8 @@ from numpy.testing import assert_array_equal
 from scipy import sparse
 
 from gamlp.errors import IdError, NotFiniteError, ShapeError
-from gamlp.graph import sorting
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build import sorting
+from gamlp.graph.build.csr import adjacency_from_edges
 
 
 def edges(*pairs):

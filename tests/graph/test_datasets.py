@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from gamlp.errors import FormatError, InputError, MissingFileError, SettingsError
-from gamlp.graph import debian, planetoid
-from gamlp.graph.datasets import DATASETS, describe_datasets, load_dataset, read_graph
 from gamlp.graph.graph import Adjacency, Graph
+from gamlp.graph.readers import debian, planetoid
+from gamlp.graph.readers.datasets import DATASETS, describe_datasets, load_dataset, read_graph
 from gamlp.graph.store import save_graph
 
 

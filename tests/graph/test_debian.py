@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from gamlp.graph.debian import (
+from gamlp.graph.graph import Graph
+from gamlp.graph.readers.debian import (
     describe,
     load_debian,
     popularity,
@@ -20,7 +21,6 @@ from gamlp.graph.debian import (
     split_by_popularity,
     unpack_rows,
 )
-from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 
 INDEX = """\
@@ -151,7 +151,7 @@ def test_features_do_not_depend_on_the_number_of_threads(graph: Graph) -> None:
 
 
 def test_tf_idf_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gamlp.graph.debian.DIMENSIONS", 2)  # as many as words: only a rotation remains
+    monkeypatch.setattr("gamlp.graph.readers.debian.DIMENSIONS", 2)  # as many as words: only a rotation remains
     stored = {
         "labels": np.zeros(3, dtype=np.uint8),
         "words": np.frombuffer(b"apple\nred", dtype=np.uint8),

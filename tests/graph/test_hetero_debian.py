@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from gamlp.graph.datasets import describe_datasets, load_dataset
-from gamlp.graph.debian import load_debian, read_parts
+from gamlp.graph.readers.datasets import describe_datasets, load_dataset
+from gamlp.graph.readers.debian import load_debian, read_parts
 
 
 def test_debian_hetero_is_debian_with_more():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gamlp.errors import IdError, InputError, LabelError, NotFiniteError, SettingsError, ShapeError, SplitError
-from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_hetero, projected
+from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, projected
 from gamlp.graph.hetero_features import from_neighbours
 from gamlp.graph.splits import Split
 

@@ -17,13 +17,13 @@ from pyarrow import csv, parquet
 
 from gamlp.errors import FormatError, GamlpError, IdError, NotFiniteError, SettingsError, ShapeError, StorageError
 from gamlp.graph import load_graph, read_tables
-from gamlp.graph.csr import adjacency_from_edges
-from gamlp.graph.out_of_core import build, groups
-from gamlp.graph.out_of_core.build import build_adjacency
-from gamlp.graph.out_of_core.directory import import_tables
-from gamlp.graph.out_of_core.hashing import hash_words
-from gamlp.graph.out_of_core.ranges import ranges_of
-from gamlp.graph.out_of_core.sources import ArrayEdges
+from gamlp.graph.build import edge_groups, external_csr
+from gamlp.graph.build.csr import adjacency_from_edges
+from gamlp.graph.build.edge_streams import ArrayEdges
+from gamlp.graph.build.external_csr import build_adjacency
+from gamlp.graph.build.hashed_ids import hash_words
+from gamlp.graph.build.import_directory import import_tables
+from gamlp.graph.build.row_ranges import ranges_of
 
 LITTLE = 2**18  # 4,096 edges a group, 6,553 entries a range
 RNG = np.random.default_rng(0)
@@ -168,9 +168,9 @@ def steps(monkeypatch, stop_after):
 
         return call
 
-    monkeypatch.setattr(groups.GroupWriter, "write", counted(groups.GroupWriter.write))
+    monkeypatch.setattr(edge_groups.GroupWriter, "write", counted(edge_groups.GroupWriter.write))
     monkeypatch.setattr(
-        "gamlp.graph.out_of_core.ranges.settle_range", counted(build.write_adjacency.__globals__["settle_range"])
+        "gamlp.graph.build.row_ranges.settle_range", counted(external_csr.write_adjacency.__globals__["settle_range"])
     )
     return count
 
@@ -202,15 +202,15 @@ def test_stopped_anywhere_it_goes_on_and_ends_the_same(tables, monkeypatch):
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from gamlp.graph.out_of_core import groups
-from gamlp.graph.out_of_core.directory import import_tables
+from gamlp.graph.build import edge_groups
+from gamlp.graph.build.import_directory import import_tables
 folder, pause = Path(sys.argv[1]), float(sys.argv[2])
-write = groups.GroupWriter.write
+write = edge_groups.GroupWriter.write
 def slow(self, *rest):
     write(self, *rest)
     (folder / "begun").touch()
     time.sleep(pause)
-groups.GroupWriter.write = slow
+edge_groups.GroupWriter.write = slow
 import_tables(folder / "g", folder / "rows-edges.parquet", folder / "rows-nodes.parquet", memory=2**18)
 """
 
@@ -236,7 +236,7 @@ def test_a_full_disk_is_one_message_and_the_old_graph_stays(tables, monkeypatch)
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(groups, "write_all", full)
+    monkeypatch.setattr(edge_groups, "write_all", full)
     other = tables / "numbers-edges.parquet", tables / "numbers-nodes.parquet"
     with pytest.raises(StorageError, match="No space left on device"):
         import_tables(tables / "g", *other, memory=LITTLE, overwrite=True)
@@ -280,6 +280,6 @@ def test_after_a_power_cut_runs_are_not_trusted(tables, monkeypatch):
             import_tables(tables / "g", *files, memory=LITTLE)
     keys = tables / "g.partial" / "runs" / "group-00000.keys"
     keys.write_bytes(bytes(keys.stat().st_size))  # as a file whose pages never reached the disk
-    monkeypatch.setattr(build, "boot", lambda: "another")
+    monkeypatch.setattr(external_csr, "boot", lambda: "another")
     import_tables(tables / "g", *files, memory=LITTLE)
     assert load_graph(tables / "g").fingerprint == read_tables(*files).fingerprint

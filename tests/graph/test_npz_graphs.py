@@ -3,9 +3,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from gamlp.errors import FormatError, MissingFileError, NotFiniteError
-from gamlp.graph import archive
-from gamlp.graph.archive import read_member
-from gamlp.graph.npz import read_npz
+from gamlp.graph.readers import npz_arrays
+from gamlp.graph.readers.amazon_coauthor import read_npz
+from gamlp.graph.readers.npz_arrays import read_member
 from gamlp.graph.splits import SplitRule
 
 
@@ -80,7 +80,7 @@ def test_one_flipped_byte(path):
 def test_large_members_are_unpacked_and_mapped(path, monkeypatch):
     values = np.arange(1000.0).reshape(10, 100)
     np.savez_compressed(path, values=values)
-    monkeypatch.setattr(archive, "UNPACK_FROM", 100)
+    monkeypatch.setattr(npz_arrays, "UNPACK_FROM", 100)
     mapped = read_member(path, "values")
     assert isinstance(mapped, np.memmap)
     assert np.array_equal(mapped, values)

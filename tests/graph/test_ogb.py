@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gamlp.errors import FormatError, LabelError, ShapeError
-from gamlp.graph.ogb import class_numbers, read_ogb
-from gamlp.graph.out_of_core.directory import import_ogb
+from gamlp.graph.build.import_directory import import_ogb
+from gamlp.graph.readers.ogb import class_numbers, read_ogb
 from gamlp.graph.splits import Split
 from gamlp.graph.store import load_graph
 

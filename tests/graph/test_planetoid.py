@@ -8,8 +8,8 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from gamlp.errors import FormatError, ShapeError
-from gamlp.graph.pickles import read_pickle
-from gamlp.graph.planetoid import read_planetoid
+from gamlp.graph.readers.pickles import read_pickle
+from gamlp.graph.readers.planetoid import read_planetoid
 from gamlp.graph.splits import Split
 
 EYE = np.eye(3, dtype=np.int32)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.files import read_json, write_json
 from gamlp.graph import store
 from gamlp.graph.graph import Adjacency, Graph
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.graph.store import load_graph, save_graph
+from gamlp.storage.files import read_json, write_json
 
 
 def ids(*values):

@@ -17,8 +17,8 @@ from gamlp.errors import (
     SplitError,
 )
 from gamlp.graph.graph import Graph
+from gamlp.graph.readers.tables import read_tables
 from gamlp.graph.splits import Split, SplitRule
-from gamlp.graph.tables import read_tables
 
 NODES = "id,label,split,height,width\nann,cat,train,1,0.5\nbob,dog,train,2,1.5\ncat,,valid,3,2.5\ndan,dog,test,4,3.5\n"
 EDGES = "source,target\nann,bob\nbob,cat\ncat,bob\nann,ann\n"

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate.normalize import Normalization
+from gamlp.storage.files import Array
 
 
 def from_dense(matrix: Array) -> Adjacency:

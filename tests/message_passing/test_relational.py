@@ -10,7 +10,7 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     pytest.importorskip("torch_geometric")
 
-from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_hetero
+from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.splits import Split
 from gamlp.message_passing.fit import fit
 from gamlp.message_passing.pyg import layers

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 
-from gamlp.model import fused, layers
+from gamlp.model import layers
+from gamlp.model.cpu import fused
 from gamlp.model.dropout import Dropout, keystream
 
 

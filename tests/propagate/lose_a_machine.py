@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.propagate.ray_cluster import ENVIRONMENT, cluster, machines
 from gamlp.propagate.ray_engine import propagate_on_cluster
 

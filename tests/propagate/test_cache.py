@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from gamlp.errors import StorageError
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.propagate import Normalization, engine, propagate
 from gamlp.propagate.cache import HopsCache, cached_propagate, hops_key
 
@@ -101,7 +101,7 @@ def test_an_interrupted_write_leaves_nothing_behind(tmp_path, monkeypatch):
     def fail(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gamlp.folders.put_in_place", fail)
+    monkeypatch.setattr("gamlp.storage.directories.put_in_place", fail)
     with pytest.raises(StorageError, match="No space left"):
         cached_propagate(tmp_path, GRAPH, FEATURES, hops=1)
     assert list(tmp_path.iterdir()) == []

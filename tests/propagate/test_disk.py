@@ -15,7 +15,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from gamlp.errors import NotFiniteError, SettingsError, ShapeError, StorageError
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate import Normalization, Propagator, disk, disk_parts, disk_route, kernels, propagate
 from gamlp.propagate.cache import cached_propagate
@@ -25,8 +25,8 @@ from gamlp.propagate.disk_budget import Budget, budget
 from gamlp.propagate.disk_route import Chunk, Route, route
 from gamlp.propagate.hops_folder import load_hops
 from gamlp.propagate.plan import plan
-from gamlp.spans import Spans
-from gamlp.threads import workers
+from gamlp.storage.array_reader import ArrayReader
+from gamlp.storage.threads import workers
 
 RNG = np.random.default_rng(0)
 GRAPH = adjacency_from_edges(*RNG.integers(0, 400, (2, 3000)), nodes=400)
@@ -291,7 +291,7 @@ def test_what_the_disk_cannot_hold_is_refused_at_once(tmp_path, monkeypatch):
 
 def test_a_file_that_changes_or_ends_under_us(tmp_path):
     features = mapped(tmp_path, "x", FEATURES)
-    source = Spans(features)
+    source = ArrayReader(features)
     source.check_unchanged()
     os.utime(tmp_path / "x.npy", ns=(1, 1))
     with pytest.raises(StorageError, match=r"x\.npy was changed while it was being read"):
@@ -367,7 +367,7 @@ def test_entries_beyond_2_to_the_31(tmp_path):
     indices[-20:] = tail
     indices.flush()
     adjacency = Adjacency(np.array([0, 0, 5, 10, 15, 20]) + entries - 20, np.load(tmp_path / "i.npy", mmap_mode="r"))
-    source = Spans(adjacency.indices)
+    source = ArrayReader(adjacency.indices)
     assert_array_equal(source.rows(entries - 20, entries, np.empty(20, np.int32)), tail)
     with workers(1) as run:
         way = StreamedBlock.__new__(
@@ -382,7 +382,7 @@ def test_entries_beyond_2_to_the_31(tmp_path):
         way.run, way.rows, way.pieces, way.storage = run, None, 1, "float32"
         way._states = np.empty(5 * 4, np.float32), np.empty(5 * 4, np.float32)
         way._shape(4)
-        way._offsets, way._indices, way._weights = Spans(adjacency.indptr), source, None
+        way._offsets, way._indices, way._weights = ArrayReader(adjacency.indptr), source, None
         way._kept, way._keep = {}, False
         way._buffers = [way._chunk_buffers(5, 20) for _ in range(2)]
         x = RNG.normal(size=(5, 4)).astype(np.float32)

@@ -15,12 +15,12 @@ from numba.extending import intrinsic
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
-from gamlp.pages import empty
-from gamlp.propagate import Normalization, Propagator, halves, layout, memory, propagate
+from gamlp.propagate import Normalization, Propagator, float16, layout, memory, propagate
 from gamlp.propagate.plan import equal_work, plan
-from gamlp.threads import available, spans, workers
+from gamlp.storage.huge_pages import empty
+from gamlp.storage.threads import available, ranges, workers
 
 NODES = 4000
 
@@ -103,12 +103,12 @@ np.save({str(tmp_path / "out.npy")!r}, hops.values)
 
 @intrinsic
 def narrow_by_integers(context, value):
-    return types.uint16(types.float32), lambda c, builder, s, a: halves.narrow(builder, a[0], native=False)
+    return types.uint16(types.float32), lambda c, builder, s, a: float16.narrow(builder, a[0], native=False)
 
 
 @intrinsic
 def widen_by_integers(context, value):
-    return types.float32(types.uint16), lambda c, builder, s, a: halves.widen(builder, a[0], native=False)
+    return types.float32(types.uint16), lambda c, builder, s, a: float16.widen(builder, a[0], native=False)
 
 
 @njit
@@ -139,9 +139,9 @@ def test_float16_by_integers_equals_numpy():
 
 
 def test_scalars_and_vectors_take_the_same_road():
-    assert halves._like(ir.VectorType(ir.FloatType(), 16), ir.IntType(16)) == ir.VectorType(ir.IntType(16), 16)
-    assert halves.native(frozenset({"f16c"}))
-    assert not halves.native(frozenset({"sse2"}))
+    assert float16._like(ir.VectorType(ir.FloatType(), 16), ir.IntType(16)) == ir.VectorType(ir.IntType(16), 16)
+    assert float16.native(frozenset({"f16c"}))
+    assert not float16.native(frozenset({"sse2"}))
 
 
 def test_equal_work_covers_every_row_once():
@@ -192,7 +192,7 @@ def test_threads_return_in_order_and_pass_errors_on(monkeypatch):
             run([lambda: 1, lambda: 1 // 0])
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert available() == 1
-    assert spans(5, 2) == [(0, 2), (2, 4), (4, 5)]
+    assert ranges(5, 2) == [(0, 2), (2, 4), (4, 5)]
 
 
 def test_propagator_may_run_in_several_threads_at_once(hub_graph, features):

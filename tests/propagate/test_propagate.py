@@ -13,7 +13,7 @@ from scipy import sparse
 
 import gamlp.propagate
 from gamlp.errors import IdError, NotFiniteError, SettingsError, ShapeError
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate import Normalization, Propagator, propagate
 from gamlp.propagate.disk import propagate_to
@@ -186,9 +186,9 @@ def test_last_hop_alone_and_no_hops(engine):
 def test_float16_is_near_float32(engine):
     features = np.random.default_rng(6).normal(size=(60, 20)).astype(np.float32)
     exact = slow(random_graph(), features, 3, 0.5, True)
-    halves = engine(random_graph(), features, hops=3, storage="float16")
-    assert halves.values.dtype == np.float16
-    assert_allclose(halves.values, exact, atol=6 * 2.0**-11 * np.abs(exact).max())
+    stored = engine(random_graph(), features, hops=3, storage="float16")
+    assert stored.values.dtype == np.float16
+    assert_allclose(stored.values, exact, atol=6 * 2.0**-11 * np.abs(exact).max())
 
 
 def test_float16_keeps_small_features_precise():
@@ -243,7 +243,7 @@ def test_what_cannot_be_propagated_is_refused():
 def test_nothing_heavy_is_imported_before_it_is_used():
     program = """
 import sys
-import gamlp.graph.csr, gamlp.propagate, gamlp.propagate.cache
+import gamlp.graph.build.csr, gamlp.propagate, gamlp.propagate.cache
 assert not {"numba", "scipy", "torch"} & set(sys.modules)
 assert gamlp.propagate.Normalization().r == 0.5
 """

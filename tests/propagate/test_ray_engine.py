@@ -18,7 +18,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from gamlp.errors import ClusterError, SettingsError, StorageError
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.progress import report_to
 from gamlp.propagate import propagate, ray_engine, ray_work

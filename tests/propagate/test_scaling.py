@@ -6,7 +6,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 
 from gamlp.errors import StorageError
 from gamlp.propagate.scaling import Scaling
-from gamlp.spans import Spans
+from gamlp.storage.array_reader import ArrayReader
 
 FEATURES = np.array([[3.0, 4.0, 7.0], [0.0, 0.0, 7.0], [1.0, -1.0, 7.0], [0.0, 0.0, 7.0]], dtype=np.float32)
 
@@ -68,7 +68,7 @@ def test_scaled_as_it_is_read_is_scaled(kind, components, by_columns, tmp_path):
 def test_a_file_that_changes_while_it_is_scaled_is_told(tmp_path):
     np.save(tmp_path / "x.npy", FEATURES)
     seen = Scaling.fit("unit", FEATURES).seen(np.load(tmp_path / "x.npy", mmap_mode="r"))
-    source = Spans(seen)
+    source = ArrayReader(seen)
     source.check_unchanged()
     with (tmp_path / "x.npy").open("ab") as file:
         file.write(b"more")
@@ -81,5 +81,5 @@ def test_a_row_costs_what_is_read_and_what_is_made_of_it(tmp_path):
     for name, stored, read in (("rows", x, 4 * 2 + 4 * 8), ("columns", np.asfortranarray(x), 2 * 4 * 2)):
         np.save(tmp_path / f"{name}.npy", stored)
         mapped = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
-        assert Spans(mapped).bytes_a_row(2) == read
-        assert Spans(Scaling("unit").seen(mapped)).bytes_a_row(2) == 4 * 2 + read
+        assert ArrayReader(mapped).bytes_a_row(2) == read
+        assert ArrayReader(Scaling("unit").seen(mapped)).bytes_a_row(2) == 4 * 2 + read

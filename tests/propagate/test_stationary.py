@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.propagate import Normalization
 from gamlp.propagate.stationary import components, stationary_features
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gamlp.errors import SettingsError
-from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_hetero
+from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.splits import Split
 from gamlp.propagate import Normalization
 from gamlp.propagate.subset_hops import Shelf, shelf_of, subset_hops, subsets_at_a_time

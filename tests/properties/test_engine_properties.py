@@ -8,7 +8,7 @@ from graphs import dense, edge_lists, features_of, normalised, propagated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gamlp.graph.csr import adjacency_from_edges
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.propagate import Normalization, propagate
 from gamlp.propagate.disk import propagate_to
 from gamlp.propagate.stationary import stationary_features

@@ -1,9 +1,9 @@
 """The default recipe where it could fail: features that say nothing."""
 
 from gamlp.methods import method_named
+from gamlp.runs.run import Order
 from gamlp.train.one_seed import Task, train_seed
 from gamlp.train.prepare import Workshop
-from gamlp.train.run import Order
 
 
 def test_edges_alone_are_enough(make_planted):

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from gamlp.errors import InputError, MissingExtraError, MissingFileError, SettingsError, StorageError
+from gamlp.machine.peak_memory import peak_bytes, reset_peak
 from gamlp.methods import method_named
 from gamlp.recipes.writer import write_recipe
-from gamlp.train import comparison as module
-from gamlp.train import prepare, run
-from gamlp.train.comparison import (
+from gamlp.runs import comparison as module
+from gamlp.runs import run
+from gamlp.runs.comparison import (
     Comparison,
     compare,
     comparison_of,
@@ -21,8 +22,8 @@ from gamlp.train.comparison import (
     overrides_for,
     running_order,
 )
-from gamlp.train.comparison_table import markdown
-from gamlp.train.memory import peak_bytes, reset_peak
+from gamlp.runs.comparison_table import markdown
+from gamlp.train import prepare
 
 QUICK = {"hidden": 8, "label_layers": 1, "epochs": 3, "hops": 3}
 

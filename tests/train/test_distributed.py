@@ -14,8 +14,8 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gamlp.errors import SettingsError
-from gamlp.files import read_json
 from gamlp.graph.store import save_graph
+from gamlp.storage.files import read_json
 from gamlp.train.distributed import ALONE, Ranks, launched, ranks
 
 
@@ -66,24 +66,24 @@ from gamlp.settings import Settings
 from gamlp.train.batches import batches
 from gamlp.train.distributed import ALONE, joined
 from gamlp.train.inputs import Inputs
-from gamlp.train.stage import Lesson, stage_loss
+from gamlp.train.stage import StageData, stage_loss
 
 torch.set_num_threads(1)
 graph = planted_graph()
 settings = Settings(hops=2, hidden=16, labels=False, batch_norm=False, dropout=0, batch_size=21, gamma=0.7)
 reliable = graph.split.test[:17]
 teacher = np.random.default_rng(0).dirichlet(np.ones(3), 17).astype(np.float32)
-lesson = Lesson(graph.split.train, graph.labels[graph.split.train], graph.split.valid,
+data = StageData(graph.split.train, graph.labels[graph.split.train], graph.split.valid,
                 graph.labels[graph.split.valid], reliable, teacher)
 inputs = Inputs(propagate(graph.adjacency, graph.features, hops=2), None, graph.nodes)
 
 def gradients(together):
     network = build_network(settings, features=12, classes=3, subsets=0, seed=1)
     network.train()
-    for whole in batches([lesson.train, lesson.reliable], settings.batch_size, key=[0, 1, 2]):
+    for whole in batches([data.train, data.reliable], settings.batch_size, key=[0, 1, 2]):
         parts = [together.share(ids) for ids in whole]
         logits = network(*inputs.gather(np.concatenate(parts))).logits
-        stage_loss(logits, parts, lesson, settings, whole=whole).backward()
+        stage_loss(logits, parts, data, settings, whole=whole).backward()
     together.add_gradients(network)
     return torch.cat([p.grad.reshape(-1) for p in network.parameters()])
 

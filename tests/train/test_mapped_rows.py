@@ -9,9 +9,9 @@ from pyarrow import csv, parquet
 
 from gamlp.errors import StorageError
 from gamlp.propagate.hops import Hops
+from gamlp.runs.predictions import prediction_tables, write_predictions_to
 from gamlp.train.inputs import Inputs
 from gamlp.train.mapped_rows import mapped_rows
-from gamlp.train.predictions import prediction_tables, write_predictions_to
 
 VALUES = np.random.default_rng(0).normal(size=(500, 4, 3)).astype(np.float16)
 

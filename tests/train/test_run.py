@@ -9,9 +9,9 @@ import pytest
 
 from gamlp.errors import StorageError
 from gamlp.graph.splits import SplitRule
+from gamlp.runs.run import Order, train_run
 from gamlp.train.metrics import mean_and_std
 from gamlp.train.model_file import load_model
-from gamlp.train.run import Order, train_run
 
 QUICK = {"hidden": 8, "hops": 2, "hop_layers": 1, "head_layers": 1, "jk_layers": 1, "label_layers": 1, "epochs": [6, 4]}
 
@@ -56,7 +56,7 @@ def test_without_a_fixed_split_each_seed_draws_its_own(planted, tmp_path):
 
 def test_a_finished_run_is_not_trained_again(planted, tmp_path, monkeypatch):
     first = train_run(planted, order(), folder=tmp_path)
-    monkeypatch.setattr("gamlp.train.run.train_seed", lambda *a, **k: pytest.fail("trained again"))
+    monkeypatch.setattr("gamlp.runs.run.train_seed", lambda *a, **k: pytest.fail("trained again"))
     assert train_run(planted, order(), folder=tmp_path) == json.loads(json.dumps(first))
 
 

@@ -5,14 +5,14 @@ import pytest
 import torch
 
 from gamlp.settings import Settings
-from gamlp.train.stage import Lesson, stage_loss
+from gamlp.train.stage import StageData, stage_loss
 
 
 def test_the_loss_is_cross_entropy_and_weighted_divergence():
     random = np.random.default_rng(0)
     logits = random.normal(size=(5, 3))
     teacher = random.dirichlet(np.ones(3), size=4)
-    lesson = Lesson(
+    data = StageData(
         train=np.array([2, 5, 9]),
         train_labels=np.array([0, 2, 1]),
         valid=np.array([1]),
@@ -30,12 +30,12 @@ def test_the_loss_is_cross_entropy_and_weighted_divergence():
             confidence * sum(teacher[place, j] * np.log(teacher[place, j] / student[row, j]) for j in range(3))
         )
     expected = (3 * cross_entropy + 0.7 * 2 * np.mean(divergences)) / (3 + 0.7 * 2)
-    found = stage_loss(torch.from_numpy(logits), parts, lesson, Settings(gamma=0.7))
+    found = stage_loss(torch.from_numpy(logits), parts, data, Settings(gamma=0.7))
     assert float(found) == pytest.approx(expected, rel=1e-12)
 
 
 def test_without_reliable_nodes_it_is_the_mean_cross_entropy():
-    lesson = Lesson(np.array([0, 1]), np.array([1, 0]), np.array([2]), np.array([0]))
+    data = StageData(np.array([0, 1]), np.array([1, 0]), np.array([2]), np.array([0]))
     logits = torch.tensor([[0.0, 0.0], [0.0, np.log(3.0)]])
-    found = stage_loss(logits, [np.array([0, 1]), np.zeros(0, np.int64)], lesson, Settings())
+    found = stage_loss(logits, [np.array([0, 1]), np.zeros(0, np.int64)], data, Settings())
     assert float(found) == pytest.approx((np.log(2) + np.log(4)) / 2)

@@ -12,13 +12,13 @@ from gamlp.graph.splits import Split
 from gamlp.methods import method_named
 from gamlp.model import build_network
 from gamlp.recipes import load_recipe
+from gamlp.runs import study as studies
+from gamlp.runs import tuning
+from gamlp.runs.run import Order, train_run
+from gamlp.runs.search_space import SPACE, suggested
+from gamlp.runs.study import asked, begin, study_in
+from gamlp.runs.tuning import tune
 from gamlp.settings import Settings
-from gamlp.train import study as studies
-from gamlp.train import tuning
-from gamlp.train.run import Order, train_run
-from gamlp.train.search_space import SPACE, suggested
-from gamlp.train.study import asked, begin, study_in
-from gamlp.train.tuning import tune
 
 SMALL = {"epochs": [3, 2], "hidden": 8, "label_layers": 1, "feature_scaling": "none", "batch_norm": False}
 

@@ -5,16 +5,16 @@ import pytest
 import torch
 
 from gamlp.errors import SettingsError, ShapeError
-from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_hetero, projected
+from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, projected
 from gamlp.model import build_network
 from gamlp.settings import Settings
 from gamlp.train import stage as stage_module
-from gamlp.train.filled import check_filling
+from gamlp.train.featureless import check_filling
 from gamlp.train.one_seed import hide
 from gamlp.train.prepare import Workshop
 from gamlp.train.stages import train_stages
+from gamlp.train.subset_rotation import TurnInputs, inputs_for
 from gamlp.train.subset_shares import relation_shares, subset_shares
-from gamlp.train.turns import TurnInputs, inputs_for
 
 SUBSETS = (("near",), ("far",), ("wrote",), ("near", "wrote"))
 SMALL = Settings(

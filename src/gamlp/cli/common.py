@@ -79,7 +79,7 @@ def graph_source(
 
 def read_source(source: dict[str, Any]) -> Graph:
     """Read the graph that a source names."""
-    from gamlp.graph.datasets import read_graph
+    from gamlp.graph.readers.datasets import read_graph
 
     if not {"what", "root", "options"} <= source.keys():
         raise FormatError("The run does not say how its graph is read.\nName the graph as well.")

@@ -48,7 +48,7 @@ def compare(
     --set METHOD.KEY=VALUE for one.
     """
     from gamlp.cli.train import default_recipe, new_folder, refuse_beside_resume
-    from gamlp.train import comparison as logic
+    from gamlp.runs import comparison as logic
 
     if resume is not None:
         refuse_beside_resume(what=what, methods=methods, recipe=recipe, set_=set_, out=out)
@@ -94,7 +94,7 @@ def show(result: dict[str, Any]) -> None:
     from rich.table import Table
 
     from gamlp.cli.screen import screen
-    from gamlp.train.comparison_table import HEADER, best_row, cells, footnote
+    from gamlp.runs.comparison_table import HEADER, best_row, cells, footnote
 
     table = Table(title=f"Methods on {result['dataset']}", title_justify="left", box=SIMPLE)
     for name in HEADER:

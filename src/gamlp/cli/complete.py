@@ -7,7 +7,7 @@ from pathlib import Path
 
 def graphs(incomplete: str) -> list[str]:
     """Return the data sets, and the files and folders that begin so."""
-    from gamlp.graph.datasets import DATASETS
+    from gamlp.graph.readers.datasets import DATASETS
 
     return [name for name in DATASETS if name.startswith(incomplete)] + files(incomplete)
 

@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 
 def datasets(*, root: Root = Path("data"), seed: AnySeed = 0, json: Json = False) -> None:
     """List the known data sets, their sizes, and whether their files are there."""
-    from gamlp.graph.datasets import describe_datasets
+    from gamlp.graph.readers.datasets import describe_datasets
 
     found = describe_datasets(root)
     if json:
@@ -82,9 +82,9 @@ def import_large(
     source: dict[str, Any], out: Path, *, memory: str, self_loops: bool, overwrite: bool
 ) -> dict[str, Any]:
     """Import files, or an OGB data set, within some memory."""
-    from gamlp.graph.datasets import find_dataset, import_dataset
-    from gamlp.graph.out_of_core.directory import import_tables
-    from gamlp.sizes import parse_size
+    from gamlp.graph.build.import_directory import import_tables
+    from gamlp.graph.readers.datasets import find_dataset, import_dataset
+    from gamlp.storage.sizes import parse_size
 
     first = Path(source["what"][0])
     options: dict[str, Any] = {"memory": parse_size(memory), "overwrite": overwrite}

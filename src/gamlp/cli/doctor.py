@@ -42,7 +42,7 @@ def doctor(
     from gamlp.machine.cost import Work, predict
     from gamlp.machine.facts import extras, machine_facts
     from gamlp.machine.measure import measure
-    from gamlp.sizes import parse_size
+    from gamlp.storage.sizes import parse_size
 
     work = None
     limit = parse_size(memory)
@@ -84,7 +84,7 @@ def whole(name: str, text: str | None) -> int:
 def show(found: dict[str, Any], costs: dict[str, Cost]) -> None:
     """Print it for people."""
     from gamlp.cli.screen import screen
-    from gamlp.sizes import in_words
+    from gamlp.storage.sizes import in_words
 
     machine, constants, out = found["machine"], found["constants"], screen()
     gathers = constants["gathers"]
@@ -116,7 +116,7 @@ def cost_table(costs: dict[str, Cost]) -> Any:
     """Return the predictions as a table."""
     from rich.table import Table
 
-    from gamlp.sizes import in_words
+    from gamlp.storage.sizes import in_words
 
     table = Table(title="Predicted", title_justify="left")
     for name in ("engine", "time", "memory", "disk", "blocks", "at once"):

@@ -33,7 +33,7 @@ class Choice:
 
 def chosen(engine: str | None, memory: str | None, address: str | None, device: str) -> Choice:
     """Refuse options that do not go together; return what they ask for."""
-    from gamlp.sizes import parse_size
+    from gamlp.storage.sizes import parse_size
 
     engine = engine or ("memory" if memory is None else "disk")
     if engine not in ENGINES:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from gamlp.explain.attention import Weights
+    from gamlp.explain.finished_run import OpenedRun
     from gamlp.explain.node import NodeStory
-    from gamlp.explain.opened import OpenedRun
     from gamlp.explain.receptive import Reach
     from gamlp.graph.graph import Graph
 
@@ -138,7 +138,7 @@ def several_reported(runs: list[Path], out: Path | None, figures: Path | None) -
 
 def opened_run(run: Path, seed: int | None, root: Path | None) -> OpenedRun:
     """Read a run and its graph again."""
-    from gamlp.explain.opened import open_run
+    from gamlp.explain.finished_run import open_run
 
     return open_run(run_graph(run, root), run, seed=seed)
 

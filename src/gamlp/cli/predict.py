@@ -37,8 +37,8 @@ def predict(
 ) -> None:
     """Write the class of every node: of the run's own graph, or of another graph with the same features."""
     from gamlp.errors import MissingFileError
-    from gamlp.train.kept import check_kept
-    from gamlp.train.predictions import check_ending, prediction_tables, stored, write_predictions_to
+    from gamlp.runs.predictions import check_ending, prediction_tables, stored, write_predictions_to
+    from gamlp.runs.seed_files import check_kept
     from gamlp.train.prepare import check_device
 
     check_ending(out)

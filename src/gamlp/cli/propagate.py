@@ -14,10 +14,10 @@ from gamlp.cli.engines import Address, Choice, Engine, chosen
 from gamlp.errors import SettingsError
 
 if TYPE_CHECKING:
-    from gamlp.files import Array
     from gamlp.graph.graph import Graph
     from gamlp.propagate import Hops
     from gamlp.settings import Settings
+    from gamlp.storage.files import Array
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +56,7 @@ def propagate(
 ) -> None:
     """Propagate the features of a graph and keep them, for gamlp train --cache or for anything else."""
     from gamlp.cli.train import default_recipe, method_of
-    from gamlp.train.run import Order
+    from gamlp.runs.run import Order
 
     if (cache is None) == (out is None):
         raise SettingsError("Name one place for the propagated features.\n--cache for gamlp train, or --out.")
@@ -104,7 +104,7 @@ def read_rows(path: Path) -> Array:
     import numpy as np
 
     from gamlp.errors import FormatError, MissingFileError
-    from gamlp.files import read_array
+    from gamlp.storage.files import read_array
 
     if not path.is_file():
         raise MissingFileError(f"--rows {path}: there is no such file.\nGive labelled, all, or a file of node numbers.")

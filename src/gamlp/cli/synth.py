@@ -32,8 +32,8 @@ def synth(
 ) -> None:
     """Generate a graph with planted classes, skewed degrees and communities, in the shape of a known data set."""
     from gamlp.errors import SettingsError
-    from gamlp.graph.out_of_core.directory import MEMORY
-    from gamlp.sizes import parse_size
+    from gamlp.graph.build.import_directory import MEMORY
+    from gamlp.storage.sizes import parse_size
     from gamlp.synth.shapes import shape_named
     from gamlp.synth.write import write_synth
 

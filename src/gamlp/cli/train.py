@@ -14,8 +14,8 @@ from gamlp.cli.engines import Address, Choice, Engine, chosen
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
+    from gamlp.runs.run import Order
     from gamlp.train.prepare import Workshop
-    from gamlp.train.run import Order
 
 
 def register(app: typer.Typer) -> None:
@@ -55,9 +55,9 @@ def train(
 ) -> None:
     """Train a method on a graph and keep everything in a run directory."""
     from gamlp.explain.report import write_report
+    from gamlp.runs.distributed_run import train_together
+    from gamlp.runs.run import Order, order_of
     from gamlp.train.distributed import joined
-    from gamlp.train.distributed_run import train_together
-    from gamlp.train.run import Order, order_of
 
     if resume is not None:
         refuse_beside_resume(what=what, method=method, recipe=recipe, set_=set_, out=out)
@@ -138,7 +138,7 @@ def method_of(recipe: str) -> str:
 def record_of(run: Path) -> dict[str, Any]:
     """Read run.json of a run directory."""
     from gamlp.errors import MissingFileError
-    from gamlp.train.record import read_record
+    from gamlp.runs.record import read_record
 
     if not (run / "run.json").is_file():
         raise MissingFileError(

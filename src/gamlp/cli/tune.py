@@ -45,8 +45,8 @@ def tune(
     A setting given with --set stays as it is. Test labels are not read.
     """
     from gamlp.cli.train import refuse_beside_resume
-    from gamlp.train import study as studies
-    from gamlp.train import tuning
+    from gamlp.runs import study as studies
+    from gamlp.runs import tuning
 
     studies.optuna_or_error()
     if resume is not None:
@@ -81,7 +81,7 @@ def new_order(
 ) -> Any:
     """Return what each trial starts from."""
     from gamlp.cli.train import default_recipe, method_of
-    from gamlp.train.run import Order
+    from gamlp.runs.run import Order
 
     source = common.graph_source(what, *place)
     recipe = recipe or default_recipe(source["what"])

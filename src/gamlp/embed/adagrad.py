@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 EPSILON = 1e-10
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from gamlp.embed.scoring import Side
 from gamlp.embed.settings import EmbeddingSettings
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 ROUNDS = 6
 MULTIPLIERS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))  # of the generator splitmix64

@@ -15,7 +15,7 @@ import numpy as np
 
 from gamlp.embed.batches import shuffled
 from gamlp.embed.triples import Triples
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 HELD_OUT = 3  # its stream of randomness
 LARGEST_SHARE = 20  # at most one in twenty

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from gamlp.embed.held_out import HeldOut, Questions
 from gamlp.embed.scoring import Scoring, Side
-from gamlp.files import Array
 from gamlp.progress import progress
-from gamlp.threads import spans
+from gamlp.storage.files import Array
+from gamlp.storage.threads import ranges
 
 QUESTIONS, ENTITIES = 256, 16_384  # a block of scores
 ROUNDING = 1e-5
@@ -76,7 +76,7 @@ def evaluate(scoring: Scoring, entities: Tensor, relations: Tensor, held_out: He
 def rank(scoring: Scoring, entities: Tensor, relations: Tensor, questions: Questions, side: Side) -> Array:
     """Return the filtered rank of each question's answer, (Q,) float64."""
     ranks = np.empty(len(questions.answers))
-    blocks = spans(len(ranks), QUESTIONS)
+    blocks = ranges(len(ranks), QUESTIONS)
     with progress(f"rank {side}s", total=len(blocks)) as advance:
         for start, stop in blocks:
             query = scoring.query(
@@ -86,7 +86,7 @@ def rank(scoring: Scoring, entities: Tensor, relations: Tensor, questions: Quest
             slack = ROUNDING * (1 + right.abs())
             facts = [questions.facts_of(question) for question in range(start, stop)]
             above = torch.zeros(stop - start)
-            for first, last in spans(len(entities), ENTITIES):
+            for first, last in ranges(len(entities), ENTITIES):
                 scores = scoring.table(query, entities[first:last])
                 forget(scores, facts, first, last)
                 above += ((scores > right + slack).sum(1) + (scores >= right - slack).sum(1)) / 2

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from gamlp import pages
 from gamlp.embed.ranking import Scores, scores_from
 from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
 from gamlp.errors import FormatError, SettingsError, StorageError
-from gamlp.files import Array, check_header, forget, read_array, read_json, replacing, write_array, write_json
-from gamlp.seals import check_files, seal_files
+from gamlp.storage import huge_pages
+from gamlp.storage.checksums import check_files, checksums_of
+from gamlp.storage.files import Array, check_header, forget, read_array, read_json, replacing, write_array, write_json
 
 FORMAT = 1
 READ = 2**24  # bytes at a time
@@ -51,7 +51,7 @@ def save_embeddings(folder: Path, embeddings: Embeddings, fingerprint: str) -> N
     facts = identity(embeddings.settings, embeddings.seed, fingerprint)
     scores = embeddings.scores.as_dict() if embeddings.scores else None
     facts |= {"relation_names": list(embeddings.relation_names), "scores": scores}
-    files = seal_files(folder / f"{name}.npy" for name in ("entities", "relations"))
+    files = checksums_of(folder / f"{name}.npy" for name in ("entities", "relations"))
     write_json(folder / "embeddings.json", {**facts, "files": files})
     forget(folder / "checkpoint.npz")
 
@@ -136,7 +136,7 @@ def read_member(archive: zipfile.ZipFile, name: str) -> Array:
         file.seek(0)
         np.lib.format.read_magic(file)
         shape, _, dtype = np.lib.format.read_array_header_1_0(file)
-        array = pages.empty(shape, dtype)
+        array = huge_pages.empty(shape, dtype)
         values, read = array.reshape(-1).view(np.uint8), 0
         while part := file.read(READ):
             values[read : read + len(part)] = np.frombuffer(part, np.uint8)

@@ -14,9 +14,9 @@ import numpy as np
 
 from gamlp.embed.triples import Triples
 from gamlp.errors import FormatError
-from gamlp.files import read_array, read_json, write_array, write_json
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
+from gamlp.storage.files import read_array, read_json, write_array, write_json
 
 FORMAT = 1
 COLUMNS = ("heads", "relations", "tails")

@@ -19,7 +19,7 @@ from gamlp.embed.loss import loss, loss_gradients
 from gamlp.embed.scoring import Scoring, Side
 from gamlp.embed.settings import EmbeddingSettings
 from gamlp.errors import NotFiniteError
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 
 @dataclass(eq=False)

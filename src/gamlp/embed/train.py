@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from gamlp import pages
-from gamlp.claims import alone
 from gamlp.embed.batches import plan_for
 from gamlp.embed.held_out import hold_out
 from gamlp.embed.ranking import evaluate
@@ -33,8 +31,10 @@ from gamlp.embed.scoring import scoring_for
 from gamlp.embed.settings import EmbeddingSettings, check_settings
 from gamlp.embed.step import Tables, take_step
 from gamlp.embed.triples import Triples
-from gamlp.files import Array
 from gamlp.progress import progress
+from gamlp.storage import huge_pages
+from gamlp.storage.files import Array
+from gamlp.storage.locks import alone
 
 REPORT_EVERY = 50  # steps
 SAVE_EVERY = 20.0  # seconds, or ten times as long as a save takes
@@ -89,7 +89,7 @@ def start_or_resume(
     random = torch.Generator().manual_seed(seed)
     spread = (settings.margin + 2) / settings.dimension
     entities, relations = (
-        torch.from_numpy(pages.empty((count, settings.dimension), np.float32)).uniform_(
+        torch.from_numpy(huge_pages.empty((count, settings.dimension), np.float32)).uniform_(
             -spread, spread, generator=random
         )
         for count in (triples.entities, len(triples.relation_names))

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gamlp.errors import FormatError, IdError, InputError, ShapeError
-from gamlp.files import Array, digest
-from gamlp.threads import spans
+from gamlp.storage.files import Array, digest
+from gamlp.storage.threads import ranges
 
 BLOCK = 2**20
 
@@ -37,7 +37,7 @@ class Triples:
 
     def blocks(self) -> Iterator[tuple[int, Array, Array, Array]]:
         """Yield the first row and the columns of one block after another."""
-        for start, stop in spans(len(self), BLOCK):
+        for start, stop in ranges(len(self), BLOCK):
             heads, relations, tails = (np.asarray(column[start:stop]) for column in self.columns)
             yield start, heads, relations, tails
 
@@ -79,7 +79,7 @@ def check_columns(triples: Triples) -> None:
 
 def check_ids(triples: Triples, name: str, column: Array, count: int, of: str) -> None:
     """Refuse ids outside 0 … count−1, naming the first one."""
-    for start, stop in spans(len(triples), BLOCK):
+    for start, stop in ranges(len(triples), BLOCK):
         block = column[start:stop]
         if block.min() < 0 or block.max() >= count:
             at = int(((block < 0) | (block >= count)).argmax())

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gamlp.explain.opened import OpenedRun
-from gamlp.files import Array
+from gamlp.explain.finished_run import OpenedRun
+from gamlp.storage.files import Array
 
 Range = tuple[int, int | None]  # smallest and largest degree; None = no limit
 

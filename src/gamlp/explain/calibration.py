@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,10 @@ from typing import Any
 from gamlp.errors import InputError
 from gamlp.explain.command import command_of, comparison_command
 from gamlp.explain.dots import dot_chart
-from gamlp.explain.entries import Entry, behind, best_of, entries_of
 from gamlp.explain.page import render_page, write_page
 from gamlp.explain.report import text_of
-from gamlp.files import read_json
+from gamlp.explain.run_summary import Entry, behind, best_of, entries_of
+from gamlp.storage.files import read_json
 
 
 def write_comparison(folders: Sequence[Path], *, out: Path | None = None) -> Path:

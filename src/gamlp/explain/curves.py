@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from gamlp.errors import MissingExtraError
-from gamlp.explain.entries import entries_of
 from gamlp.explain.learning import series
-from gamlp.files import read_json
+from gamlp.explain.run_summary import entries_of
+from gamlp.storage.files import read_json
 
 KEYS = {"loss/train": ("loss",), "loss/valid": ("valid_log_loss", "valid_loss"), "accuracy/valid": ("valid_accuracy",)}
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from markupsafe import Markup
 
 from gamlp.explain.charts import nice_ticks, percent, scale
-from gamlp.explain.entries import Entry
+from gamlp.explain.run_summary import Entry
 from gamlp.explain.table import shortened
 
 ROW, BOTTOM = 56, 26

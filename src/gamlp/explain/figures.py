@@ -8,8 +8,7 @@ from pathlib import Path
 from gamlp.explain import mistakes
 from gamlp.explain.attention import explain_attention
 from gamlp.explain.calibration import calibration
-from gamlp.explain.entries import entries_of
-from gamlp.explain.opened import OpenedRun
+from gamlp.explain.finished_run import OpenedRun
 from gamlp.explain.pictures import (
     write_calibration,
     write_confusion,
@@ -20,6 +19,7 @@ from gamlp.explain.pictures import (
 )
 from gamlp.explain.plots import write_attention
 from gamlp.explain.relations import relation_weights
+from gamlp.explain.run_summary import entries_of
 from gamlp.progress import progress
 
 ATTENTION = ("attention", "attention-by-degree", "attention-right-and-wrong", "attention-by-class")

@@ -20,14 +20,14 @@ import numpy as np
 import torch
 
 from gamlp.errors import SplitError
-from gamlp.explain.opened import OpenedRun
-from gamlp.files import Array
+from gamlp.explain.finished_run import OpenedRun
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.hetero_features import from_neighbours
 from gamlp.progress import progress
 from gamlp.propagate import Normalization, propagate
 from gamlp.propagate.scaling import Scaling
 from gamlp.settings import Settings
+from gamlp.storage.files import Array
 
 TRAIN_AT_MOST = 2_000
 STEPS = 100

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from gamlp.explain.charts import Line, line_chart, percent
-from gamlp.explain.opened import OpenedRun
-from gamlp.files import read_json
-from gamlp.train.kept import check_kept
+from gamlp.explain.finished_run import OpenedRun
+from gamlp.runs.seed_files import check_kept
+from gamlp.storage.files import read_json
 
 
 class Chart(NamedTuple):

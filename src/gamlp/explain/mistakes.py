@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gamlp.explain.attention import ALL_RANGES, name_of, within
-from gamlp.explain.opened import OpenedRun
-from gamlp.files import Array
+from gamlp.explain.finished_run import OpenedRun
+from gamlp.storage.files import Array
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import IdError
-from gamlp.explain.opened import OpenedRun
+from gamlp.explain.finished_run import OpenedRun
 from gamlp.explain.receptive import rings
-from gamlp.files import Array
 from gamlp.graph.graph import Graph
+from gamlp.storage.files import Array
 
 LIMIT = 20_000_000  # adjacency entries read for one ring at most
 COMPARED = 100_000  # names compared for a suggestion at most

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from gamlp.explain.charts import percent
 from gamlp.explain.table import shortened
-from gamlp.files import replacing
+from gamlp.storage.files import replacing
 
 
 def render_page(template: str, content: Mapping[str, Any], *, scripts: Sequence[str]) -> str:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gamlp.explain.calibration import Calibration
-from gamlp.explain.entries import Entry
 from gamlp.explain.learning import series, stage_marks
 from gamlp.explain.mistakes import Confusion, Group
 from gamlp.explain.plots import DENSE, SPARSE, heat, plain, save, write_csv
+from gamlp.explain.run_summary import Entry
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,7 +17,7 @@ import numpy as np
 
 from gamlp.explain.attention import Weights
 from gamlp.explain.receptive import Reach
-from gamlp.files import Array, replacing
+from gamlp.storage.files import Array, replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
+from gamlp.storage.files import Array
 
 BLOCK = 2**22  # adjacency entries looked at in one go
 

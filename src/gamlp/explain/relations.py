@@ -15,8 +15,8 @@ import numpy as np
 
 from gamlp.errors import FormatError
 from gamlp.explain.attention import Weights
-from gamlp.explain.opened import OpenedRun
-from gamlp.files import read_json
+from gamlp.explain.finished_run import OpenedRun
+from gamlp.storage.files import read_json
 
 
 def relation_weights(run: OpenedRun) -> Weights | None:

@@ -17,8 +17,8 @@ from gamlp.explain.calibration import calibration
 from gamlp.explain.cells import confusion_table, heat_table
 from gamlp.explain.charts import reliability_chart
 from gamlp.explain.command import command_of
+from gamlp.explain.finished_run import OpenedRun, open_run
 from gamlp.explain.learning import learning_curves
-from gamlp.explain.opened import OpenedRun, open_run
 from gamlp.explain.page import render_page, write_page
 from gamlp.explain.relations import relation_weights, single_relation_weights
 from gamlp.explain.table import page_table

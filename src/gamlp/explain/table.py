@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from gamlp.explain.finished_run import OpenedRun
 from gamlp.explain.mistakes import doubted
-from gamlp.explain.opened import OpenedRun
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 ROWS = 2_000
 DOUBTED = 2_000

@@ -9,36 +9,36 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gamlp.graph.convert import from_networkx, from_pyg, from_scipy
-    from gamlp.graph.datasets import describe_datasets, load_dataset, read_graph
+    from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
     from gamlp.graph.graph import Adjacency, Graph
     from gamlp.graph.hetero import HeteroGraph
-    from gamlp.graph.hetero_assemble import RelationParts, TypeParts, assemble_hetero
-    from gamlp.graph.hetero_pyg import from_pyg_hetero
-    from gamlp.graph.hetero_tables import read_hetero_tables
+    from gamlp.graph.readers.convert import from_networkx, from_pyg, from_scipy
+    from gamlp.graph.readers.datasets import describe_datasets, load_dataset, read_graph
+    from gamlp.graph.readers.hetero_pyg import from_pyg_hetero
+    from gamlp.graph.readers.hetero_tables import read_hetero_tables
+    from gamlp.graph.readers.tables import read_tables
     from gamlp.graph.splits import Split, SplitRule
     from gamlp.graph.store import load_graph, save_graph
-    from gamlp.graph.tables import read_tables
 
 _HOME = {
     "Adjacency": "graph",
     "Graph": "graph",
     "HeteroGraph": "hetero",
-    "RelationParts": "hetero_assemble",
+    "RelationParts": "build.hetero_assemble",
     "Split": "splits",
     "SplitRule": "splits",
-    "TypeParts": "hetero_assemble",
-    "assemble_hetero": "hetero_assemble",
-    "describe_datasets": "datasets",
-    "from_networkx": "convert",
-    "from_pyg": "convert",
-    "from_pyg_hetero": "hetero_pyg",
-    "from_scipy": "convert",
-    "load_dataset": "datasets",
+    "TypeParts": "build.hetero_assemble",
+    "assemble_hetero": "build.hetero_assemble",
+    "describe_datasets": "readers.datasets",
+    "from_networkx": "readers.convert",
+    "from_pyg": "readers.convert",
+    "from_pyg_hetero": "readers.hetero_pyg",
+    "from_scipy": "readers.convert",
+    "load_dataset": "readers.datasets",
     "load_graph": "store",
-    "read_graph": "datasets",
-    "read_hetero_tables": "hetero_tables",
-    "read_tables": "tables",
+    "read_graph": "readers.datasets",
+    "read_hetero_tables": "readers.hetero_tables",
+    "read_tables": "readers.tables",
     "save_graph": "store",
 }
 

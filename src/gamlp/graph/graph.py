@@ -12,10 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from gamlp.errors import IdError, InputError, LabelError, NotFiniteError, ShapeError
-from gamlp.files import Array, digest
 from gamlp.graph.splits import Split, SplitRule
-from gamlp.spans import Spans, ahead, pieces
-from gamlp.threads import spans
+from gamlp.storage.array_reader import ArrayReader, ahead, pieces
+from gamlp.storage.files import Array, digest
+from gamlp.storage.threads import ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +135,7 @@ def check_features(features: Array, nodes: int) -> None:
     if features.shape[1] == 0:
         raise ShapeError("Features have no columns.\nEvery node needs at least one feature.")
     rows_a_step = max(1, 2**22 // features.shape[1])  # 16 MiB of float32 at a time, read where they are mapped
-    source, steps = Spans(features), spans(nodes, rows_a_step)
+    source, steps = ArrayReader(features), ranges(nodes, rows_a_step)
     parts = ahead(lambda at: source.block(*steps[at], slice(0, features.shape[1])), len(steps))
     for (start, _), part in zip(steps, parts, strict=True):
         finite = np.isfinite(part)

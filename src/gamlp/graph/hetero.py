@@ -17,9 +17,9 @@ from functools import cached_property
 import numpy as np
 
 from gamlp.errors import IdError, LabelError, SettingsError, did_you_mean
-from gamlp.files import Array, digest
 from gamlp.graph.graph import Adjacency, Graph, check_features, check_labels
 from gamlp.graph.splits import Split
+from gamlp.storage.files import Array, digest
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Relation:
 
 @dataclass(frozen=True, eq=False)
 class HeteroGraph(Graph):
-    """Types, relations, and the plain graph of all nodes; made by `gamlp.graph.hetero_assemble`."""
+    """Types, relations, and the plain graph of all nodes; made by `gamlp.graph.build.hetero_assemble`."""
 
     types: tuple[NodeType, ...] = ()  # the target type is the first
     relations: tuple[Relation, ...] = ()
@@ -112,7 +112,7 @@ class HeteroGraph(Graph):
 
 def added(parts: list[Adjacency]) -> Adjacency:
     """Return the sum of undirected adjacencies over the same nodes; weights only where some entry is not 1."""
-    from gamlp.graph.csr import adjacency_from_edges
+    from gamlp.graph.build.csr import adjacency_from_edges
 
     if len(parts) == 1:
         return parts[0]

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from gamlp.errors import ShapeError
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.graph.hetero import HeteroGraph, NodeType
+from gamlp.storage.files import Array
 
 
 def from_neighbours(graph: HeteroGraph) -> Array:

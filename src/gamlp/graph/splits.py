@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gamlp.errors import IdError, SplitError
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.files import Array, digest, read_array, read_json, write_array, write_json
-from gamlp.folders import making
 from gamlp.graph.graph import Adjacency, Graph, check_labels
 from gamlp.graph.splits import Split, SplitRule
+from gamlp.storage.directories import making
+from gamlp.storage.files import Array, digest, read_array, read_json, write_array, write_json
 
 VERSION = 1
 CONTENTS = "graph.json"

@@ -14,13 +14,13 @@ from itertools import product
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.graph.splits import Split
 from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing, correct_and_smooth
 from gamlp.labels.initial import check_rows
 from gamlp.progress import progress
 from gamlp.propagate import Normalization
+from gamlp.storage.files import Array
 
 NORMALIZATIONS = tuple(Normalization(r=r, self_loops=False) for r in (0.5, 0.0, 1.0))
 ALPHAS = (0.6, 0.9)

@@ -21,11 +21,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.labels.initial import initial_labels
 from gamlp.labels.spreading import Step, spread, to_probabilities
 from gamlp.propagate import Normalization, Propagator
+from gamlp.storage.files import Array
 
 SYMMETRIC = Normalization(r=0.5, self_loops=False)  # "DAD"; r = 0 is "DA", the mean of the neighbours, r = 1 is "AD"
 

@@ -23,9 +23,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate import Normalization, propagate
+from gamlp.storage.files import Array
 
 BLOCK_ENTRIES = 2**30  # numbers in a block of columns, 4 GiB of float32: wide enough for one pass on most graphs
 

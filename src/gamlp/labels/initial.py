@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gamlp.errors import LabelError, ShapeError
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 
 def initial_labels(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gamlp.errors import SettingsError, ShapeError
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 
 def soften(logits: Array, temperature: float) -> Array:

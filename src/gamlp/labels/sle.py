@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.labels.initial import check_rows
 from gamlp.labels.reliable import is_reliable
+from gamlp.storage.files import Array
 
 
 def enlarged_training_set(

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.labels.initial import initial_labels
 from gamlp.propagate import Normalization, Propagator
+from gamlp.storage.files import Array
 
 Step = Callable[[Array], Array]
 

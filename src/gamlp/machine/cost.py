@@ -19,7 +19,7 @@ from math import ceil, log2
 from typing import Literal
 
 from gamlp.errors import SettingsError
-from gamlp.sizes import in_words
+from gamlp.storage.sizes import in_words
 
 LINE = 64
 WIDEST = 7  # lines of a block of float32: what the registers of most processors hold

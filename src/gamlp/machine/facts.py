@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from gamlp.threads import available
+from gamlp.storage.threads import available
 
 EXTRAS = {  # extra → the package it brings, what it is for
     "pyg": ("torch_geometric", "message-passing methods, PyG's data sets"),

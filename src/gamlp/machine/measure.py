@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import StorageError
-from gamlp.files import Array
 from gamlp.machine.cost import Constants, Gather
 from gamlp.machine.facts import free_bytes
-from gamlp.pages import LINE, empty, settled
-from gamlp.threads import Run, spans, workers
+from gamlp.storage.files import Array
+from gamlp.storage.huge_pages import LINE, empty, prefaulted
+from gamlp.storage.threads import Run, ranges, workers
 
 DEGREE = 32
 READ_BYTES = 2**29  # of rows in one measurement: more than a cache keeps until the next
@@ -41,7 +41,7 @@ def measure(folder: Path, *, sizes: tuple[int, ...] | None = None, disk_bytes: i
     wide, sizes = kernels.widest_block(), sizes or (*SIZES, *third_size(free_bytes() or 0))
     with workers() as run:
         gathers = tuple(
-            Gather(lines, size, seconds_an_entry(settled(state(lines, size)), run))
+            Gather(lines, size, seconds_an_entry(prefaulted(state(lines, size)), run))
             for size in sizes
             for lines in (1, wide)
         )
@@ -65,14 +65,14 @@ def seconds_an_entry(x: Array, run: Run) -> float:
     """Return the seconds that one entry of a hop costs which reads from this state."""
     from gamlp.propagate import kernels
 
-    run([partial(_fill, x, *span) for span in spans(len(x), 2**24 // x[:1].nbytes)])
+    run([partial(_fill, x, *span) for span in ranges(len(x), 2**24 // x[:1].nbytes)])
     random = np.random.default_rng(0)
     rows = READ_BYTES // (x[:1].nbytes * DEGREE)
     indices = random.integers(0, len(x), rows * DEGREE).astype(np.int32)
     indptr = np.arange(rows + 1, dtype=np.int64) * DEGREE
     out, scale = empty((rows, x.shape[1]), np.float32), np.ones(rows, np.float32)
     fixed = (indptr, indices, None, x, False, out, scale, DEGREE)
-    pieces = [partial(kernels.sum_rows, *fixed, *span, kernels.quads(x.shape[1])) for span in spans(rows, rows // 16)]
+    pieces = [partial(kernels.sum_rows, *fixed, *span, kernels.quads(x.shape[1])) for span in ranges(rows, rows // 16)]
     return best(lambda: run(pieces), 3, LEAST_SECONDS) / len(indices)
 
 
@@ -80,7 +80,7 @@ def stream_bytes(run: Run, size: int = 2**27) -> float:
     """Return the bytes a second of a copy, those read and those written both counted."""
     source, target = empty((size,), np.uint8), empty((size,), np.uint8)
     source[:] = 1
-    pieces = [partial(np.copyto, target[a:b], source[a:b]) for a, b in spans(size, size // 16)]
+    pieces = [partial(np.copyto, target[a:b], source[a:b]) for a, b in ranges(size, size // 16)]
     return 2 * size / best(lambda: run(pieces), 3)
 
 

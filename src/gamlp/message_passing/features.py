@@ -15,8 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from gamlp.files import Array
 from gamlp.message_passing.dropout import drop
+from gamlp.storage.files import Array
 
 SPARSE_BELOW = 0.1  # share of entries that are not zero
 

@@ -17,7 +17,6 @@ from torch import nn
 from torch.nn import functional
 
 from gamlp.errors import NotFiniteError
-from gamlp.files import Array
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
@@ -28,6 +27,7 @@ from gamlp.message_passing.settings import Options, names, options_for
 from gamlp.message_passing.views import Sizes, View
 from gamlp.methods import RELATIONAL
 from gamlp.progress import progress
+from gamlp.storage.files import Array
 
 __all__ = ["Fitted", "fit", "names"]
 

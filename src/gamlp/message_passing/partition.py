@@ -10,8 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from gamlp.files import Array
 from gamlp.message_passing.matrices import Matrix
+from gamlp.storage.files import Array
 
 SLACK = 1.2  # a cluster may grow to so many times its share
 

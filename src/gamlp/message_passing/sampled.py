@@ -21,11 +21,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gamlp.files import Array
 from gamlp.message_passing.matrices import Matrix
 from gamlp.message_passing.partition import clusters
 from gamlp.message_passing.settings import Options
 from gamlp.message_passing.views import View, view_of
+from gamlp.storage.files import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,11 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from gamlp.files import Array
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.message_passing.features import scaled
 from gamlp.message_passing.sampled import Batch, Sampler, equal
 from gamlp.message_passing.settings import Options
+from gamlp.storage.files import Array
 
 Kind = tuple[str, str, str]
 

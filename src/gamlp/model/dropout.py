@@ -17,7 +17,7 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from gamlp.model import fused
+from gamlp.model.cpu import fused
 
 _LOW32 = 0xFFFFFFFF
 _LOW64 = 0xFFFFFFFFFFFFFFFF

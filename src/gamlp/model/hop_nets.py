@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gamlp.model import fused
+from gamlp.model.cpu import fused
 from gamlp.model.dropout import Dropout
 from gamlp.model.layers import BatchNorm, activate, new_bias, new_slope, new_weight
 

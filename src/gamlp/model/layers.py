@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gamlp.model import fused
+from gamlp.model.cpu import fused
 from gamlp.model.dropout import Dropout
 
 

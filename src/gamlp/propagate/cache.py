@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import InputError, SettingsError, StorageError
-from gamlp.files import Array, digest
 from gamlp.graph.graph import Adjacency
 from gamlp.progress import log
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.hops_folder import is_hops_folder, load_hops, refuse_other_content, store_hops
 from gamlp.propagate.normalize import Normalization
+from gamlp.storage.files import Array, digest
 
 FORMAT = 2
 

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 
 from gamlp.errors import SettingsError
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.progress import progress
 from gamlp.propagate.hops import too_large
 from gamlp.propagate.normalize import Normalization, degrees, power
+from gamlp.storage.files import Array
 
 VALUES_A_BLOCK = 2**28  # 1 GiB of float32 for each of the states
 

@@ -24,10 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gamlp.claims import alone
 from gamlp.errors import SettingsError, StorageError
-from gamlp.files import Array, write_array
-from gamlp.folders import put_in_place
 from gamlp.graph.graph import Adjacency
 from gamlp.progress import progress
 from gamlp.propagate.cache import hops_key
@@ -39,8 +36,11 @@ from gamlp.propagate.hops import Hops
 from gamlp.propagate.hops_folder import is_hops_folder, load_hops, refuse_other_content, write_contents
 from gamlp.propagate.normalize import Normalization
 from gamlp.propagate.stationary import stationary_features
-from gamlp.sizes import in_words
-from gamlp.threads import available, workers
+from gamlp.storage.directories import put_in_place
+from gamlp.storage.files import Array, write_array
+from gamlp.storage.locks import alone
+from gamlp.storage.sizes import in_words
+from gamlp.storage.threads import available, workers
 
 MEMORY = 4 * 2**30
 

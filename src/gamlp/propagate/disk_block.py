@@ -17,9 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
-from gamlp.pages import empty, settled
 from gamlp.propagate import disk_kernels, kernels, layout
 from gamlp.propagate.disk_parts import Sink
 from gamlp.propagate.disk_route import Chunk, Route, route
@@ -27,8 +25,10 @@ from gamlp.propagate.hops import too_large
 from gamlp.propagate.memory import SEGMENTS_A_PIECE, lift
 from gamlp.propagate.normalize import Normalization
 from gamlp.propagate.plan import equal_work
-from gamlp.spans import Spans, ahead, close_all
-from gamlp.threads import Run, available, spans, workers
+from gamlp.storage.array_reader import ArrayReader, ahead, close_all
+from gamlp.storage.files import Array
+from gamlp.storage.huge_pages import empty, prefaulted
+from gamlp.storage.threads import Run, available, ranges, workers
 
 CHUNK_BYTES = 2**26
 VALUES_A_PIECE = 2**18  # handed to a thread at a time
@@ -91,11 +91,11 @@ class StreamedBlock:
         self.way, self.storage, self.run, self.rows = way, storage, run, rows
         self.readers, self.pieces = min(threads, READERS), 1 if threads == 1 else 8 * threads
         size = (way.adjacency.nodes * kernels.padded(widest),)
-        self._states = run([lambda: settled(empty(size, storage))] * 2)
+        self._states = run([lambda: prefaulted(empty(size, storage))] * 2)
         self._shape(widest)
-        self._offsets = Spans(way.adjacency.indptr)
-        self._indices = Spans(way.adjacency.indices)
-        self._weights = None if way.adjacency.weights is None else Spans(way.adjacency.weights)
+        self._offsets = ArrayReader(way.adjacency.indptr)
+        self._indices = ArrayReader(way.adjacency.indices)
+        self._weights = None if way.adjacency.weights is None else ArrayReader(way.adjacency.weights)
         self._keep, self._kept = way.fits_in(spare), dict[int, Loaded]()
         streaming = [] if self._keep else [(way.most_rows, way.most_entries)] * 2
         self._buffers = [self._chunk_buffers(*size) for size in streaming]
@@ -149,9 +149,9 @@ class StreamedBlock:
 
         Each thread reads a chunk of rows and packs it while it is near; then come the next ones.
         """
-        source, width = Spans(features), columns.stop - columns.start
+        source, width = ArrayReader(features), columns.stop - columns.start
         room = self.way.chunk_bytes // 2 // READERS
-        chunks = spans(self.way.adjacency.nodes, max(1, room // source.bytes_a_row(width)))
+        chunks = ranges(self.way.adjacency.nodes, max(1, room // source.bytes_a_row(width)))
         rounds = [chunks[at : at + self.readers] for at in range(0, len(chunks), self.readers)]
         buffers = self._feature_buffers(chunks[0][1] * width)
 
@@ -197,7 +197,7 @@ class StreamedBlock:
         inverse, x = 1 / self.columns, layout.bits(state)
         size = max(1, self.way.chunk_bytes // 8 // state[:1].nbytes)
         scratch = np.empty(size + 1, self.way.adjacency.indptr.dtype)
-        for first, last in spans(count, size):
+        for first, last in ranges(count, size):
             if self.rows is None or self._leave is None:
                 degree = self.way.degrees(self._offsets.rows(first, last + 1, scratch), first)
                 part, scale = x[first:last], self.way.scale(degree, self.way.normalization.r)
@@ -205,7 +205,7 @@ class StreamedBlock:
                 part, scale = x[self.rows[first:last]], self._leave[first:last]
             values = np.empty((last - first, 1, width), self.storage)
             unpack = partial(layout.unpack, part, None, scale, inverse, layout.bits(values), 0, 0)
-            if sum(self.run([partial(unpack, *span) for span in spans(len(part), VALUES_A_PIECE // width + 1)])):
+            if sum(self.run([partial(unpack, *span) for span in ranges(len(part), VALUES_A_PIECE // width + 1)])):
                 raise too_large(f"After {hop} hops some features")
             sink(hop, first, values[:, 0])
 
@@ -248,7 +248,7 @@ class StreamedBlock:
         self.run(
             [
                 partial(kernels.sum_segments, segments, indices, weights, x, self.sums[begin:end], *span, self.shape)
-                for span in spans(end - begin, SEGMENTS_A_PIECE)
+                for span in ranges(end - begin, SEGMENTS_A_PIECE)
             ]
             + [
                 partial(disk_kernels.sum_chunk, *fixed, chunk.first, *piece, self.shape)
@@ -274,7 +274,7 @@ class StreamedBlock:
         result = np.empty(len(rows), np.float32)
         size = self.way.rows_a_read
         scratch = np.empty(size + 1, self.way.adjacency.indptr.dtype)
-        for first, last in spans(self.way.adjacency.nodes, size):
+        for first, last in ranges(self.way.adjacency.nodes, size):
             begin, end = np.searchsorted(rows, [first, last])
             degree = self.way.degrees(self._offsets.rows(first, last + 1, scratch), first)
             result[begin:end] = self.way.scale(degree, self.way.normalization.r)[rows[begin:end] - first]

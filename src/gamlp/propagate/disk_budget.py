@@ -16,10 +16,10 @@ import numpy as np
 
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Adjacency
-from gamlp.pages import LINE
 from gamlp.propagate import kernels, layout
 from gamlp.propagate.plan import LONGEST
-from gamlp.sizes import in_words
+from gamlp.storage.huge_pages import LINE
+from gamlp.storage.sizes import in_words
 
 LEAST_CHUNK, MOST_CHUNK = 2**18, 2**26
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gamlp.files import Array
 from gamlp.propagate.kernels import gather
 from gamlp.propagate.layout import stored
+from gamlp.storage.files import Array
 
 TILE = 128  # rows written together, while they stay in a near cache
 

@@ -20,12 +20,12 @@ from typing import BinaryIO
 import numpy as np
 
 from gamlp.errors import GamlpError, StorageError
-from gamlp.files import Array, array_header, read_array, read_json, sync_folder, write_json
-from gamlp.graph.out_of_core.groups import boot
-from gamlp.seals import write_hashed
-from gamlp.sizes import in_words
-from gamlp.spans import Spans, close_all
-from gamlp.threads import spans
+from gamlp.graph.build.edge_groups import boot
+from gamlp.storage.array_reader import ArrayReader, close_all
+from gamlp.storage.checksums import write_hashed
+from gamlp.storage.files import Array, array_header, read_array, read_json, sync_folder, write_json
+from gamlp.storage.sizes import in_words
+from gamlp.storage.threads import ranges
 
 Sink = Callable[[int, int, Array], None]  # sink(hop, first, values (n, w)): rows first … first+n−1 of the wanted ones
 
@@ -85,27 +85,27 @@ class Parts:
 
         Returns the hash of the file.
         """
-        sources = [Spans(read_array(self._place(block), memory_map=True)) for block in range(len(blocks))]
+        sources = [ArrayReader(read_array(self._place(block), memory_map=True)) for block in range(len(blocks))]
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             return write_hashed(path, self._joined(sources, blocks, rank))
         finally:
             close_all(sources)
 
-    def _joined(self, sources: list[Spans], blocks: list[slice], rank: Array | None) -> Iterator[memoryview]:
+    def _joined(self, sources: list[ArrayReader], blocks: list[slice], rank: Array | None) -> Iterator[memoryview]:
         """Yield the bytes of the whole array a few MiB at a time, from two buffers in turn."""
         shape = (self.rows, len(self.hops), blocks[-1].stop)
         step = max(1, JOIN_BYTES // max(1, int(np.prod(shape[1:])) * self.storage.itemsize))
         buffers = [np.empty((min(step, self.rows), *shape[1:]), self.storage) for _ in range(2)]
         yield memoryview(array_header(shape, self.storage))
-        for number, (first, last) in enumerate(spans(self.rows, step)):
+        for number, (first, last) in enumerate(ranges(self.rows, step)):
             part = buffers[number % 2][: last - first]
             for hop in range(len(self.hops)):
                 for source, block in zip(sources, blocks, strict=True):
                     part[:, hop, block] = self._part(source, hop, first, last, rank)
             yield part.reshape(-1).view(np.uint8).data
 
-    def _part(self, source: Spans, hop: int, first: int, last: int, rank: Array | None) -> Array:
+    def _part(self, source: ArrayReader, hop: int, first: int, last: int, rank: Array | None) -> Array:
         """Return rows first … last−1 of a hop from a block's file."""
         start = hop * self.rows
         if rank is not None:

@@ -16,13 +16,13 @@ from itertools import pairwise
 import numpy as np
 
 from gamlp.errors import ShapeError
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
-from gamlp.pages import HUGE_PAGE
 from gamlp.propagate.normalize import Normalization, power
 from gamlp.propagate.plan import LONGEST, cut_hubs
-from gamlp.spans import Spans
-from gamlp.threads import spans
+from gamlp.storage.array_reader import ArrayReader
+from gamlp.storage.files import Array
+from gamlp.storage.huge_pages import HUGE_PAGE
+from gamlp.storage.threads import ranges
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,10 @@ def _rows_a_read(chunk_bytes: int) -> int:
 
 def _hubs(adjacency: Adjacency, longest: int, step: int) -> Array:
     """Return the long rows, and refuse offsets that would lead a kernel astray."""
-    source, found = Spans(adjacency.indptr), [np.empty(0, np.int64)]
+    source, found = ArrayReader(adjacency.indptr), [np.empty(0, np.int64)]
     buffer = np.empty(step + 1, adjacency.indptr.dtype)
     ends = [0, 0]
-    for first, last in spans(adjacency.nodes, step):
+    for first, last in ranges(adjacency.nodes, step):
         offsets = source.rows(first, last + 1, buffer)
         counts = np.diff(offsets)
         ends = [int(offsets[0]) if first == 0 else ends[0], int(offsets[-1])]
@@ -167,7 +167,7 @@ def _entry_bytes(adjacency: Adjacency) -> int:
 def _row_sums(adjacency: Adjacency, weights: Array) -> Array:
     """Return the sums of the rows, float64, adding as `normalize.degrees` does."""
     sums = np.zeros(adjacency.nodes)
-    for first, last in spans(adjacency.nodes, 2**16):
+    for first, last in ranges(adjacency.nodes, 2**16):
         offsets = np.asarray(adjacency.indptr[first : last + 1])
         filled = np.flatnonzero(np.diff(offsets))
         if len(filled):

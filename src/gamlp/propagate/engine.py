@@ -13,14 +13,14 @@ from typing import Literal
 import numpy as np
 
 from gamlp.errors import IdError, SettingsError, ShapeError
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate import memory
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.normalize import Normalization
 from gamlp.propagate.plan import plan
 from gamlp.propagate.stationary import stationary_features
-from gamlp.threads import available, workers
+from gamlp.storage.files import Array
+from gamlp.storage.threads import available, workers
 
 Keep = Literal["all", "last"]
 Storage = Literal["float32", "float16"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gamlp.errors import NotFiniteError
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import Any
 
 from gamlp.errors import FormatError, InputError, MissingFileError, StorageError
-from gamlp.files import Array, read_array, read_json, write_array, write_json
-from gamlp.folders import making
 from gamlp.propagate.hops import Hops
-from gamlp.seals import file_digest
+from gamlp.storage.checksums import file_checksum
+from gamlp.storage.directories import making
+from gamlp.storage.files import Array, read_array, read_json, write_array, write_json
 
 FORMAT = 2
 CONTENTS = "hops.json"
@@ -88,4 +88,4 @@ def _seal(path: Path, known: str | None = None) -> dict[str, Any]:
     """Return a file's size and the hash of its bytes."""
     if not path.is_file():
         raise MissingFileError(f"{path} is not there.\n{CONTENTS} names it: copy the whole folder, or propagate again.")
-    return {"bytes": path.stat().st_size, "hash": known or file_digest(path)}
+    return {"bytes": path.stat().st_size, "hash": known or file_checksum(path)}

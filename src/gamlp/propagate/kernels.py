@@ -24,9 +24,9 @@ from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
-from gamlp.files import Array
-from gamlp.pages import LINE
-from gamlp.propagate import halves
+from gamlp.propagate import float16
+from gamlp.storage.files import Array
+from gamlp.storage.huge_pages import LINE
 
 LANES = 16  # float32 values in an LLVM vector: one zmm, two ymm or four xmm registers
 QUAD = 4  # float32 values in the narrowest vector; a kernel is compiled for a number of quads
@@ -209,7 +209,7 @@ class _Rows:
         array = context.make_array(matrix)(context, builder, value)
         self.builder = builder
         self.half = matrix.dtype == types.uint16
-        self.native = halves.native(cpu_features())
+        self.native = float16.native(cpu_features())
         self.sum = ir.VectorType(ir.FloatType(), lanes)
         self.type = ir.VectorType(ir.IntType(16), lanes) if self.half else self.sum
         self.item = 2 if self.half else 4
@@ -236,9 +236,9 @@ class _Rows:
 
     def load(self, place: Any, v: int) -> Any:
         vector = self.builder.load(self._vector(place, v), align=self.item)
-        return halves.widen(self.builder, vector, native=self.native) if self.half else vector
+        return float16.widen(self.builder, vector, native=self.native) if self.half else vector
 
     def store(self, vector: Any, place: Any, v: int) -> None:
         if self.half:
-            vector = halves.narrow(self.builder, vector, native=self.native)
+            vector = float16.narrow(self.builder, vector, native=self.native)
         self.builder.store(vector, self._vector(place, v), align=self.item)

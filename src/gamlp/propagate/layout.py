@@ -1,6 +1,6 @@
 """Bring features into the kernel's layout and results out of it.
 
-Inside, a block of columns is a matrix (N, padded columns) of float32 or float16, see `gamlp.pages`; it holds
+Inside, a block of columns is a matrix (N, padded columns) of float32 or float16, see `huge_pages`; it holds
 y = D^(−r) x, times a power of two for each column (see `memory`).
 
 A hop pays for every cache line that a row of a block touches. Columns beyond the last whole line would cost each
@@ -16,10 +16,10 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-from gamlp.files import Array
-from gamlp.pages import LINE
-from gamlp.propagate import halves
+from gamlp.propagate import float16
 from gamlp.propagate.kernels import LANES, cpu_features, padded
+from gamlp.storage.files import Array
+from gamlp.storage.huge_pages import LINE
 
 CACHED = 2**26  # bytes of a narrow block; one that stays in the cache is nearly free
 
@@ -83,7 +83,7 @@ def number(context: Any, value: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if signature.args[0] == types.float32:
             return arguments[0]
-        return halves.widen(builder, arguments[0], native=halves.native(cpu_features()))
+        return float16.widen(builder, arguments[0], native=float16.native(cpu_features()))
 
     return types.float32(value), emit
 
@@ -95,7 +95,7 @@ def stored(context: Any, matrix: Any, value: Any) -> Any:
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if signature.return_type == types.float32:
             return arguments[1]
-        return halves.narrow(builder, arguments[1], native=halves.native(cpu_features()))
+        return float16.narrow(builder, arguments[1], native=float16.native(cpu_features()))
 
     return matrix.dtype(matrix, types.float32), emit
 

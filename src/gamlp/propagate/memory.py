@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import NotFiniteError
-from gamlp.files import Array
-from gamlp.pages import empty, settled
 from gamlp.progress import progress
 from gamlp.propagate import kernels, layout
 from gamlp.propagate.hops import too_large
 from gamlp.propagate.plan import Plan
-from gamlp.threads import Run, spans
+from gamlp.storage.files import Array
+from gamlp.storage.huge_pages import empty, prefaulted
+from gamlp.storage.threads import Run, ranges
 
 SEGMENTS_A_PIECE = 8
 
@@ -68,7 +68,7 @@ class Block:
     def __init__(self, plan: Plan, widest: int, storage: str, run: Run) -> None:
         size = plan.adjacency.nodes * kernels.padded(widest)
         self.plan, self.run, self.storage = plan, run, storage
-        self._buffers = run([lambda: settled(empty((size,), storage))] * 2)
+        self._buffers = run([lambda: prefaulted(empty((size,), storage))] * 2)
         self._shape(widest)
 
     def _shape(self, columns: int) -> None:
@@ -83,7 +83,7 @@ class Block:
     def enter(self, features: Array, block: slice) -> None:
         """Set y = D^(−r) X c for these columns."""
         self._shape(block.stop - block.start)
-        chunks = spans(len(features), max(1, 2**18 // self.x.shape[1]))
+        chunks = ranges(len(features), max(1, 2**18 // self.x.shape[1]))
         read = partial(_read, features, block)
         enter, x = self.plan.enter, layout.bits(self.x)
 
@@ -103,7 +103,7 @@ class Block:
         entries = (plan.adjacency.indices, plan.adjacency.weights)
         segments = [
             partial(kernels.sum_segments, plan.segments, *entries, x, self.sums, *span, self.shape)
-            for span in spans(len(plan.segments), SEGMENTS_A_PIECE)
+            for span in ranges(len(plan.segments), SEGMENTS_A_PIECE)
         ]
         fixed = (plan.adjacency.indptr, *entries, x, plan.self_loops, out, plan.inverse, plan.longest)
         self.run(segments + [partial(kernels.sum_rows, *fixed, *piece, self.shape) for piece in plan.pieces])
@@ -116,7 +116,7 @@ class Block:
         fixed: tuple[Any, ...] = (layout.bits(self.x), rows, self.plan.leave, 1 / self.columns, layout.bits(values))
         pieces = [
             partial(layout.unpack, *fixed, hop, block.start, *span)
-            for span in spans(len(values), max(1, 2**18 // self.x.shape[1]))
+            for span in ranges(len(values), max(1, 2**18 // self.x.shape[1]))
         ]
         if sum(self.run(pieces)):
             raise too_large(f"After {hop} hops some features")
@@ -144,4 +144,4 @@ def _copy(features: Array, rows: Array | None, values: Array, run: Run) -> None:
         if values.dtype == np.float16 and not np.isfinite(values[first:last, 0]).all():
             raise too_large("Some features")
 
-    run([partial(piece, *span) for span in spans(len(values), max(1, 2**20 // values.shape[2]))])
+    run([partial(piece, *span) for span in ranges(len(values), max(1, 2**20 // values.shape[2]))])

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate.normalize import Normalization, degrees, power
+from gamlp.storage.files import Array
 
 LONGEST = 8192  # changing it changes the last bits of hubs
 SMALLEST = 2**14  # work that is worth handing to a thread

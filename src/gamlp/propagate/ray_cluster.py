@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gamlp.errors import ClusterError, MissingExtraError, SettingsError
-from gamlp.sizes import in_words
-from gamlp.threads import available
+from gamlp.storage.sizes import in_words
+from gamlp.storage.threads import available
 
 ENVIRONMENT = {  # what Ray is told where the user tells it nothing
     "RAY_USAGE_STATS_ENABLED": "0",  # no statistics to anybody

@@ -25,9 +25,7 @@ import numpy as np
 
 import gamlp
 from gamlp.errors import ClusterError, GamlpError
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
-from gamlp.pages import LINE
 from gamlp.progress import Advance, log, progress
 from gamlp.propagate.disk import MEMORY, Job, carry_blocks, propagate_to
 from gamlp.propagate.disk_budget import Budget
@@ -35,6 +33,8 @@ from gamlp.propagate.disk_parts import Parts
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.ray_cluster import Slots, cluster, machines, slots
 from gamlp.propagate.ray_work import Packed
+from gamlp.storage.files import Array
+from gamlp.storage.huge_pages import LINE
 
 RETRIES = 20  # of one block, for lost workers and machines
 SECONDS = 0.5  # between two looks at the progress

@@ -10,10 +10,10 @@ import numpy as np
 
 import gamlp
 from gamlp.errors import StorageError
-from gamlp.files import Array, is_whole_file
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate.disk import Job
 from gamlp.propagate.disk_budget import Budget
+from gamlp.storage.files import Array, is_whole_file
 
 
 @dataclass(frozen=True)

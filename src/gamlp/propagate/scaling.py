@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.files import Array, is_whole_file
-from gamlp.spans import Spans
+from gamlp.storage.array_reader import ArrayReader
+from gamlp.storage.files import Array, is_whole_file
 
 ROTATED = 2**28  # values of X from which the directions are found; of more, rows at equal distances are taken
 
@@ -63,7 +63,7 @@ class ScaledFeatures:
     ndim, dtype = 2, np.dtype(np.float32)
 
     def __init__(self, features: Array, scaling: Scaling, sizes: Array | None = None) -> None:
-        self.features, self.scaling, self._source = features, scaling, Spans(features)
+        self.features, self.scaling, self._source = features, scaling, ArrayReader(features)
         width = features.shape[1] if scaling.directions is None else scaling.directions.shape[1]
         self.shape = (len(features), width)
         self.sizes = row_sizes(features, scaling.kind) if sizes is None else sizes
@@ -141,7 +141,7 @@ def row_sizes(features: Array, kind: str) -> Array:
 
 def _chunks(features: Array) -> Iterator[Array]:
     """Yield some rows after the other, float32 by rows."""
-    source, step = Spans(features), max(1, 2**24 // max(1, features.shape[1]))
+    source, step = ArrayReader(features), max(1, 2**24 // max(1, features.shape[1]))
     for first in range(0, len(features), step):
         last = min(first + step, len(features))
         yield np.ascontiguousarray(source.block(first, last, slice(0, features.shape[1])))

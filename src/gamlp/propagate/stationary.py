@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate.normalize import Normalization, degrees, power
+from gamlp.storage.files import Array
 
 ROWS_A_STEP = 2**16
 

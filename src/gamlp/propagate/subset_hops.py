@@ -17,12 +17,12 @@ from typing import Any, cast
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.files import Array
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.progress import log, progress
 from gamlp.propagate.cache import cached_propagate
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.subsets import Subset
+from gamlp.storage.files import Array
 
 
 class Shelf:

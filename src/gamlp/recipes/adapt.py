@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
-from gamlp.spans import Spans
+from gamlp.storage.array_reader import ArrayReader
+from gamlp.storage.files import Array
 
 FEW = 100  # labels a class
 SMOOTHED = 2**28  # numbers of the N×C probabilities up to which they are corrected and smoothed
@@ -58,7 +58,7 @@ class Outline:
 
 def _sample(features: Array, rows: int) -> Array:
     """Return up to a hundred rows from each of ten places: few reads, even of a file by columns."""
-    source, every = Spans(features), slice(0, features.shape[1])
+    source, every = ArrayReader(features), slice(0, features.shape[1])
     places = sorted({rows * tenth // 10 for tenth in range(10)})
     found = [source.block(first, min(first + 100, rows), every) for first in places]
     source.close()

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gamlp.files import replacing
 from gamlp.recipes.recipe import Recipe, load_recipe
+from gamlp.storage.files import replacing
 
 ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

@@ -18,8 +18,8 @@ from math import gcd
 import numpy as np
 from numba import njit
 
-from gamlp.files import Array
-from gamlp.graph.out_of_core.groups import Edges
+from gamlp.graph.build.edge_groups import Edges
+from gamlp.storage.files import Array
 from gamlp.synth.shapes import SynthShape
 
 BATCH = 2**20  # edges, or nodes, drawn at a time: part of what a seed means

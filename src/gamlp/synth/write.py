@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.files import digest, write_array
-from gamlp.graph.out_of_core.directory import MEMORY, Options, build, finish, once, working_folder
-from gamlp.graph.out_of_core.growing import GrowingArray
-from gamlp.graph.out_of_core.matrix import ColumnMatrix
+from gamlp.graph.build.column_matrix import ColumnMatrix
+from gamlp.graph.build.growing_array import GrowingArray
+from gamlp.graph.build.import_directory import MEMORY, Options, build, finish, once, working_folder
 from gamlp.graph.splits import Split
 from gamlp.progress import progress
-from gamlp.spans import ahead
+from gamlp.storage.array_reader import ahead
+from gamlp.storage.files import digest, write_array
 from gamlp.synth.draw import BATCH, Drawing, DrawnEdges
 from gamlp.synth.shapes import SynthShape
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 
 def steps_per_epoch(sizes: list[int], batch_size: int) -> int:

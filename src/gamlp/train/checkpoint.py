@@ -14,9 +14,9 @@ from typing import Any
 from torch import Tensor, uint8
 
 from gamlp.errors import FormatError
-from gamlp.files import Array, digest, forget, replacing
-from gamlp.seals import another_run, changed
-from gamlp.train.record import StageFacts, described
+from gamlp.runs.record import StageFacts, described
+from gamlp.storage.checksums import another_run, changed
+from gamlp.storage.files import Array, digest, forget, replacing
 
 
 class Checkpoint:

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from gamlp.errors import SettingsError
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 Anything = TypeVar("Anything")
 PATIENCE = timedelta(days=7)  # the others wait while the first propagates; torchrun ends them all if one is lost

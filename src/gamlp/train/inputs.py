@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from gamlp.files import Array
 from gamlp.model import Network, Output
-from gamlp.model.rooms import kept
+from gamlp.model.cpu.buffer_pool import kept
 from gamlp.propagate.hops import Hops
+from gamlp.storage.files import Array
 from gamlp.train.mapped_rows import mapped_rows
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.files import Array, is_whole_file
 from gamlp.machine.facts import memory_bytes
-from gamlp.spans import Spans
+from gamlp.storage.array_reader import ArrayReader
+from gamlp.storage.files import Array, is_whole_file
 
 THREADS = 16  # reads under way at a time
 
@@ -25,7 +25,7 @@ class MappedRows:
 
     def __init__(self, whole: Array, hops: int) -> None:
         self.whole, self.hops = whole, hops
-        self._source = Spans(whole)
+        self._source = ArrayReader(whole)
 
     def take(self, rows: Array) -> Array:
         """Return values[rows]; in whatever order and however often they are named."""

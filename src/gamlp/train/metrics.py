@@ -7,7 +7,7 @@ from statistics import fmean, stdev
 
 import numpy as np
 
-from gamlp.files import Array
+from gamlp.storage.files import Array
 
 
 def accuracy(probabilities: Array, labels: Array) -> float:

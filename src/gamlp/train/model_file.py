@@ -14,7 +14,6 @@ import numpy as np
 import torch
 
 from gamlp.errors import FormatError, SettingsError, ShapeError
-from gamlp.files import Array, read_json, write_json
 from gamlp.graph.graph import Adjacency, Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.labels import initial_labels, label_hops, reliable_set, soften
@@ -24,13 +23,14 @@ from gamlp.propagate.hops import Hops
 from gamlp.propagate.scaling import Scaling
 from gamlp.propagate.subset_hops import subset_hops
 from gamlp.propagate.subsets import Subset
-from gamlp.seals import check_files, file_digest
 from gamlp.settings import Settings, settings_from
+from gamlp.storage.checksums import check_files, file_checksum
+from gamlp.storage.files import Array, read_json, write_json
 from gamlp.train.checkpoint import load_tensors, prefixed, save_tensors, without_prefix
-from gamlp.train.filled import filled_features
+from gamlp.train.featureless import filled_features
 from gamlp.train.inputs import predict
 from gamlp.train.prepare import needed_relations, target_rows
-from gamlp.train.turns import inputs_for
+from gamlp.train.subset_rotation import inputs_for
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def save_model(model: Model, folder: Path) -> None:
     save_tensors(folder / "model.safetensors", tensors, {})
     content = {
         "format": 1,
-        "weights": file_digest(folder / "model.safetensors"),
+        "weights": file_checksum(folder / "model.safetensors"),
         "method": model.method,
         "features": model.features,
         "width": model.network.features,

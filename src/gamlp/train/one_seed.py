@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.files import Array, forget, write_array, write_json
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.methods import Method
 from gamlp.model import count_parameters
+from gamlp.runs.seed_files import keep_result, kept_result
 from gamlp.settings import Settings
+from gamlp.storage.files import Array, forget, write_array, write_json
 from gamlp.train.checkpoint import save_tensors
-from gamlp.train.kept import keep_result, kept_result
 from gamlp.train.metrics import scores
 from gamlp.train.model_file import Model, save_model
 from gamlp.train.prepare import Workshop, target_rows

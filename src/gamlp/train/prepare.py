@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.files import Array
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
@@ -20,7 +19,8 @@ from gamlp.propagate.scaling import Scaling
 from gamlp.propagate.subset_hops import first_hops, subset_hops
 from gamlp.propagate.subsets import Subset, subsets_of
 from gamlp.settings import Settings
-from gamlp.train.filled import filled_features
+from gamlp.storage.files import Array
+from gamlp.train.featureless import filled_features
 
 
 class Workshop:

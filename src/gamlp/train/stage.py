@@ -23,12 +23,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from gamlp.errors import SettingsError
-from gamlp.files import Array
 from gamlp.labels import AveragedTeacher, consistency_loss, distillation_loss, ramp_up, soften
 from gamlp.model import Network
-from gamlp.model.rooms import kept
+from gamlp.model.cpu.buffer_pool import kept
 from gamlp.progress import progress
 from gamlp.settings import Settings
+from gamlp.storage.files import Array
 from gamlp.train.batches import batches, seed_of, steps_per_epoch
 from gamlp.train.checkpoint import Checkpoint, prefixed, without_prefix
 from gamlp.train.distributed import ranks
@@ -39,7 +39,7 @@ NO_IDS = np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
-class Lesson:
+class StageData:
     """What one stage learns from. Ids are sorted; labels of other nodes are not in here, so they cannot leak."""
 
     train: Array
@@ -52,7 +52,7 @@ class Lesson:
 
 
 @dataclass
-class Course:
+class StageState:
     """How far a stage has come: everything that a checkpoint must hold beside the optimizer."""
 
     epoch: int = 0  # the next one
@@ -65,37 +65,37 @@ class Course:
 def train_stage(
     network: Network,
     inputs: Inputs,
-    lesson: Lesson,
+    data: StageData,
     settings: Settings,
     *,
     seed: int,
     stage: int,
     checkpoint: Checkpoint,
-) -> Course:
+) -> StageState:
     """Train `network` in place and leave it with the weights of its best validation score."""
     adam = torch.optim.Adam(
         network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
     )
     averaged = AveragedTeacher(network, settings.consistency_decay) if settings.consistency else None
-    course = restored(ranks().from_first(checkpoint.load()), network, adam, averaged)
+    state = restored(ranks().from_first(checkpoint.load()), network, adam, averaged)
     epochs = settings.epochs[stage]
     with kept(), progress(f"stage {stage + 1}", total=epochs) as advance:
-        advance(course.epoch)
-        while course.epoch < epochs and (course.best_epoch < 0 or course.epoch - course.best_epoch < settings.patience):
-            loss = run_epoch(network, adam, averaged, inputs, lesson, settings, key=[seed, stage, course.epoch])
-            course.epoch += 1
+        advance(state.epoch)
+        while state.epoch < epochs and (state.best_epoch < 0 or state.epoch - state.best_epoch < settings.patience):
+            loss = run_epoch(network, adam, averaged, inputs, data, settings, key=[seed, stage, state.epoch])
+            state.epoch += 1
             if not math.isfinite(loss):
                 raise SettingsError(
-                    f"The loss is {loss} in epoch {course.epoch} of stage {stage + 1}.\n"
+                    f"The loss is {loss} in epoch {state.epoch} of stage {stage + 1}.\n"
                     "Lower learning_rate, set batch_norm=true, or scale the features: feature_scaling=standard."
                 )
-            if course.epoch % settings.evaluate_every == 0 or course.epoch == epochs:
-                evaluate(network, inputs, lesson, course, loss)
+            if state.epoch % settings.evaluate_every == 0 or state.epoch == epochs:
+                evaluate(network, inputs, data, state, loss)
             if checkpoint.due():
-                checkpoint.save(*saved(course, network, adam, averaged))
-            advance(1, note=f"valid {100 * course.best_score[0]:.2f} %" if course.best_score[0] >= 0 else "")
-    network.load_state_dict(course.best)
-    return course
+                checkpoint.save(*saved(state, network, adam, averaged))
+            advance(1, note=f"valid {100 * state.best_score[0]:.2f} %" if state.best_score[0] >= 0 else "")
+    network.load_state_dict(state.best)
+    return state
 
 
 def run_epoch(
@@ -103,13 +103,13 @@ def run_epoch(
     adam: torch.optim.Adam,
     averaged: AveragedTeacher | None,
     inputs: Inputs,
-    lesson: Lesson,
+    data: StageData,
     settings: Settings,
     *,
     key: list[int],
 ) -> float:
     """Take every training and reliable node once; return the mean loss."""
-    sets = [lesson.train, lesson.reliable, lesson.unlabelled if averaged else NO_IDS]
+    sets = [data.train, data.reliable, data.unlabelled if averaged else NO_IDS]
     steps = steps_per_epoch([len(ids) for ids in sets], settings.batch_size)
     together = ranks()
     together.check(sum(len(ids) // steps for ids in sets))
@@ -122,7 +122,7 @@ def run_epoch(
         adam.zero_grad()
         batch = inputs.gather(np.concatenate(parts), keep=steps == 1)
         logits = network(*batch).logits
-        loss = stage_loss(logits, parts, lesson, settings, whole=whole)
+        loss = stage_loss(logits, parts, data, settings, whole=whole)
         if averaged is not None and len(parts[2]):
             share = len(parts[2]) / len(whole[2])
             loss = loss + share * agreement(averaged, batch, logits, len(parts[0]) + len(parts[1]), settings, key=key)
@@ -137,7 +137,7 @@ def run_epoch(
 
 
 def stage_loss(
-    logits: Tensor, parts: list[Array], lesson: Lesson, settings: Settings, *, whole: list[Array] | None = None
+    logits: Tensor, parts: list[Array], data: StageData, settings: Settings, *, whole: list[Array] | None = None
 ) -> Tensor:
     """Return L_CE + γ·L_KD of one batch, whose rows are the training part, then the reliable part.
 
@@ -145,11 +145,11 @@ def stage_loss(
     """
     train, reliable = parts[0], parts[1]
     all_ = parts if whole is None else whole
-    labels = torch.from_numpy(lesson.train_labels[np.searchsorted(lesson.train, train)]).to(logits.device)
+    labels = torch.from_numpy(data.train_labels[np.searchsorted(data.train, train)]).to(logits.device)
     loss = functional.cross_entropy(logits[: len(train)], labels, reduction="sum")
     weight = len(all_[0]) + settings.gamma * len(all_[1])
     if len(reliable) and settings.gamma:
-        teacher = torch.from_numpy(lesson.teacher[np.searchsorted(lesson.reliable, reliable)]).to(logits.device)
+        teacher = torch.from_numpy(data.teacher[np.searchsorted(data.reliable, reliable)]).to(logits.device)
         rows = slice(len(train), len(train) + len(reliable))
         loss = loss + settings.gamma * len(reliable) * distillation_loss(logits[rows], teacher)
     return loss / max(weight, 1e-12)
@@ -172,38 +172,38 @@ def agreement(
     )
 
 
-def evaluate(network: Network, inputs: Inputs, lesson: Lesson, course: Course, loss: float) -> None:
+def evaluate(network: Network, inputs: Inputs, data: StageData, state: StageState, loss: float) -> None:
     """Score the validation nodes and keep the weights if they are the best so far; without any, keep the last."""
-    entry = {"epoch": float(course.epoch), "loss": loss}
-    if len(lesson.valid):
-        logits = ranks().gather(predict(network, inputs, ranks().share(lesson.valid), keep=True)[0])
+    entry = {"epoch": float(state.epoch), "loss": loss}
+    if len(data.valid):
+        logits = ranks().gather(predict(network, inputs, ranks().share(data.valid), keep=True)[0])
         probabilities = soften(logits, 1.0)
-        entry["valid_accuracy"] = accuracy(probabilities, lesson.valid_labels)
-        entry["valid_log_loss"] = log_loss(probabilities, lesson.valid_labels)
+        entry["valid_accuracy"] = accuracy(probabilities, data.valid_labels)
+        entry["valid_log_loss"] = log_loss(probabilities, data.valid_labels)
         score = (entry["valid_accuracy"], -entry["valid_log_loss"])
     else:
-        score = (-1.0, float(-course.epoch))
-    course.history.append(entry)
-    if score > course.best_score or not len(lesson.valid):
-        course.best_score, course.best_epoch = score, course.epoch
-        course.best = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+        score = (-1.0, float(-state.epoch))
+    state.history.append(entry)
+    if score > state.best_score or not len(data.valid):
+        state.best_score, state.best_epoch = score, state.epoch
+        state.best = {name: tensor.clone() for name, tensor in network.state_dict().items()}
 
 
 def saved(
-    course: Course, network: Network, adam: torch.optim.Adam, averaged: AveragedTeacher | None
+    state: StageState, network: Network, adam: torch.optim.Adam, averaged: AveragedTeacher | None
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Return the tensors and facts of a checkpoint."""
     slots = {
         f"{index}.{name}": value for index, slot in adam.state_dict()["state"].items() for name, value in slot.items()
     }
-    tensors = prefixed("network", network.state_dict()) | prefixed("adam", slots) | prefixed("best", course.best)
+    tensors = prefixed("network", network.state_dict()) | prefixed("adam", slots) | prefixed("best", state.best)
     if averaged is not None:
         tensors |= prefixed("teacher", averaged.state_dict())
     facts = {
-        "epoch": course.epoch,
-        "best_epoch": course.best_epoch,
-        "best_score": course.best_score,
-        "history": course.history,
+        "epoch": state.epoch,
+        "best_epoch": state.best_epoch,
+        "best_score": state.best_score,
+        "history": state.history,
     }
     return tensors, facts
 
@@ -213,10 +213,10 @@ def restored(
     network: Network,
     adam: torch.optim.Adam,
     averaged: AveragedTeacher | None,
-) -> Course:
+) -> StageState:
     """Bring network and optimizer to where a checkpoint left them, or start anew."""
     if kept is None:
-        return Course()
+        return StageState()
     tensors, facts = kept
     network.load_state_dict(without_prefix("network", tensors))
     slots: dict[int, dict[str, Tensor]] = {}
@@ -226,7 +226,7 @@ def restored(
     adam.load_state_dict({"state": slots, "param_groups": adam.state_dict()["param_groups"]})
     if averaged is not None:
         averaged.load_state_dict(without_prefix("teacher", tensors))
-    return Course(
+    return StageState(
         epoch=facts["epoch"],
         best_epoch=facts["best_epoch"],
         best_score=(facts["best_score"][0], facts["best_score"][1]),

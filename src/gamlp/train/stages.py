@@ -16,7 +16,6 @@ import numpy as np
 from torch import Tensor
 
 from gamlp.errors import LabelError
-from gamlp.files import Array, digest, read_array, read_json, write_array, write_json
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.labels import enlarged_training_set, initial_labels, label_hops, reliable_set, soften
@@ -24,15 +23,16 @@ from gamlp.model import Network, build_network
 from gamlp.progress import log
 from gamlp.propagate import Normalization
 from gamlp.propagate.hops import Hops
-from gamlp.seals import another_run, check_files, seal_files
+from gamlp.runs.record import StageFacts, described
 from gamlp.settings import Settings
+from gamlp.storage.checksums import another_run, check_files, checksums_of
+from gamlp.storage.files import Array, digest, read_array, read_json, write_array, write_json
 from gamlp.train.batches import seed_of
 from gamlp.train.checkpoint import Checkpoint, load_tensors, save_tensors
 from gamlp.train.distributed import ranks
 from gamlp.train.inputs import predict
-from gamlp.train.record import StageFacts, described
-from gamlp.train.stage import NO_IDS, Course, Lesson, train_stage
-from gamlp.train.turns import inputs_for
+from gamlp.train.stage import NO_IDS, StageData, StageState, train_stage
+from gamlp.train.subset_rotation import inputs_for
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def train_stages(
     logits: Array | None = None
     best: tuple[float, Network, Array, Array] | None = None
     for stage in range(len(settings.epochs)):
-        lesson, initial = lesson_of(known, everyone, logits, settings, nodes=graph.nodes, classes=classes)
-        labels = labels_for(graph, lesson, initial, hops, settings, seed=seed_of(seed, stage), device=device)
+        data, initial = lesson_of(known, everyone, logits, settings, nodes=graph.nodes, classes=classes)
+        labels = labels_for(graph, data, initial, hops, settings, seed=seed_of(seed, stage), device=device)
         inputs = inputs_for(hops, labels, graph.nodes, device, settings)
         network = build_network(
             settings,
@@ -103,32 +103,32 @@ def train_stages(
             seed=seed_of(seed, stage),
         ).to(device)
         store = None if folder is None else folder / f"stage-{stage + 1}"
-        of = stage_key(graph, lesson, settings, seed=seed, stage=stage)
+        of = stage_key(graph, data, settings, seed=seed, stage=stage)
         kept = ranks().from_first(finished(store, of))
         if kept is None:
             checkpoint = Checkpoint(store and store.with_suffix(".checkpoint"), of=of)
-            course = train_stage(network, inputs, lesson, settings, seed=seed, stage=stage, checkpoint=checkpoint)
+            state = train_stage(network, inputs, data, settings, seed=seed, stage=stage, checkpoint=checkpoint)
             logits, weights = map(ranks().gather, predict(network, inputs, ranks().share(everyone)))
-            finish(store, network, course, logits, weights, of)
+            finish(store, network, state, logits, weights, of)
             checkpoint.remove()
         else:
-            course, tensors, logits, weights = kept
+            state, tensors, logits, weights = kept
             network.load_state_dict(tensors)
-        if best is None or settings.keep_stage == "last" or course.best_score[0] >= best[0]:
-            best = (course.best_score[0], network, logits, weights)
-        history += [{"stage": stage + 1.0, **entry} for entry in course.history]
+        if best is None or settings.keep_stage == "last" or state.best_score[0] >= best[0]:
+            best = (state.best_score[0], network, logits, weights)
+        history += [{"stage": stage + 1.0, **entry} for entry in state.history]
         summaries.append(
-            {"epochs": course.epoch, "best_epoch": course.best_epoch, "reliable": len(lesson.reliable)}
-            | ({"valid_accuracy": course.best_score[0]} if len(lesson.valid) else {})
+            {"epochs": state.epoch, "best_epoch": state.best_epoch, "reliable": len(data.reliable)}
+            | ({"valid_accuracy": state.best_score[0]} if len(data.valid) else {})
         )
-        log.info("stage %d: valid %.4f, %d reliable nodes", stage + 1, course.best_score[0], len(lesson.reliable))
+        log.info("stage %d: valid %.4f, %d reliable nodes", stage + 1, state.best_score[0], len(data.reliable))
     assert best is not None
     return Trained(*best[1:], history, summaries)
 
 
 def lesson_of(
     known: Known, everyone: Array, logits: Array | None, settings: Settings, *, nodes: int, classes: int
-) -> tuple[Lesson, Array]:
+) -> tuple[StageData, Array]:
     """Return what the next stage learns from, and its label matrix Ŷ⁰ (N, C)."""
     train, labels = known.train, known.train_labels
     reliable, teacher = NO_IDS, np.zeros((0, classes), np.float32)
@@ -144,12 +144,12 @@ def lesson_of(
             reliable = reliable_set(probabilities, known.candidates, settings.threshold)
             teacher = probabilities[np.searchsorted(known.candidates, reliable)]
     initial = initial_labels(nodes, classes, train, labels, reliable_ids=reliable, reliable_probabilities=teacher)
-    lesson = Lesson(train, labels, known.valid, known.valid_labels, reliable, teacher, known.candidates)
-    return lesson, initial
+    data = StageData(train, labels, known.valid, known.valid_labels, reliable, teacher, known.candidates)
+    return data, initial
 
 
 def labels_for(
-    graph: Graph, lesson: Lesson, initial: Array, hops: Hops, settings: Settings, *, seed: int, device: str
+    graph: Graph, data: StageData, initial: Array, hops: Hops, settings: Settings, *, seed: int, device: str
 ) -> Array | None:
     """Propagate Ŷ⁰ and return the last label hop of every row, or None where the network reads no labels."""
     if not settings.labels:
@@ -161,21 +161,21 @@ def labels_for(
         normalization=Normalization(settings.label_normalization, settings.label_self_loops),
         rows=hops.rows,
         folds=settings.label_folds,
-        train_ids=lesson.train,
+        train_ids=data.train,
         seed=seed,
         device=device,
     )
 
 
-def stage_key(graph: Graph, lesson: Lesson, settings: Settings, *, seed: int, stage: int) -> str:
+def stage_key(graph: Graph, data: StageData, settings: Settings, *, seed: int, stage: int) -> str:
     """Return what tells a stage from all others, so that files of another are not taken for its own."""
     some = np.ascontiguousarray(graph.features[:1024])
     words = f"{settings.model_dump_json()} {seed} {stage} {graph.nodes} {graph.adjacency.entries}"
-    return digest(words, some, lesson.train, lesson.train_labels, lesson.reliable, lesson.teacher)
+    return digest(words, some, data.train, data.train_labels, data.reliable, data.teacher)
 
 
-def finished(store: Path | None, of: str) -> tuple[Course, dict[str, Tensor], Array, Array] | None:
-    """Return what a stage that was finished before a kill left: its course, weights, logits and attention."""
+def finished(store: Path | None, of: str) -> tuple[StageState, dict[str, Tensor], Array, Array] | None:
+    """Return what a stage that was finished before a kill left: its state, weights, logits and attention."""
     if store is None or not store.with_suffix(".json").exists():
         return None
     facts = described(read_json(store.with_suffix(".json")), StageFacts, store.with_suffix(".json"))
@@ -183,12 +183,12 @@ def finished(store: Path | None, of: str) -> tuple[Course, dict[str, Tensor], Ar
         raise another_run(store.with_suffix(".json"))
     check_files(store.parent, facts.get("files", {}))
     tensors, _ = load_tensors(store.with_suffix(".safetensors"))
-    course = Course(facts["epoch"], facts["best_epoch"], tuple(facts["best_score"]), {}, facts["history"])
+    state = StageState(facts["epoch"], facts["best_epoch"], tuple(facts["best_score"]), {}, facts["history"])
     logits, weights = (read_array(store.with_suffix(f".{name}.npy")) for name in ("logits", "weights"))
-    return course, tensors, logits, weights
+    return state, tensors, logits, weights
 
 
-def finish(store: Path | None, network: Network, course: Course, logits: Array, weights: Array, of: str) -> None:
+def finish(store: Path | None, network: Network, state: StageState, logits: Array, weights: Array, of: str) -> None:
     """Keep a finished stage; the .json, written last, says that it is whole."""
     if store is None:
         return
@@ -199,10 +199,12 @@ def finish(store: Path | None, network: Network, course: Course, logits: Array, 
         store.with_suffix(".json"),
         {
             "of": of,
-            "files": seal_files(store.with_suffix(f".{name}") for name in ("safetensors", "logits.npy", "weights.npy")),
-            "epoch": course.epoch,
-            "best_epoch": course.best_epoch,
-            "best_score": list(course.best_score),
-            "history": course.history,
+            "files": checksums_of(
+                store.with_suffix(f".{name}") for name in ("safetensors", "logits.npy", "weights.npy")
+            ),
+            "epoch": state.epoch,
+            "best_epoch": state.best_epoch,
+            "best_score": list(state.best_score),
+            "history": state.history,
         },
     )

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.files import Array
 from gamlp.model import Network
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.subset_hops import shelf_of
 from gamlp.propagate.subsets import Subset
+from gamlp.storage.files import Array
 
 NODES = 1000
 

@@ -1,0 +1,111 @@
+"""A finished run, opened: what one of its seeds left, beside the graph it was trained on.
+
+R rows were predicted: all N nodes, or those of the split only. C classes, K+1 hops.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gamlp.errors import MissingFileError, SettingsError, ShapeError
+from gamlp.graph.graph import Graph
+from gamlp.graph.splits import Split
+from gamlp.runs.record import read_record
+from gamlp.runs.seed_files import check_kept
+from gamlp.storage.files import Array, read_array, read_json
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedRun:
+    """One seed of a finished run. `record` is run.json, `history` has one entry per evaluation."""
+
+    folder: Path
+    record: dict[str, Any]
+    graph: Graph
+    seed: int
+    rows: Array  # (R,) node ids, rising
+    probabilities: Array  # (R, C)
+    attention: Array | None  # (R, K+1), None where the method does not weigh hops
+    history: list[dict[str, float]]
+
+    @cached_property
+    def split(self) -> Split:
+        """The split of this seed."""
+        return self.graph.split_for(self.seed)
+
+    @cached_property
+    def labels(self) -> Array:
+        """The label of each row, −1 where unknown; (R,)."""
+        return np.asarray(self.graph.labels[self.rows])
+
+    @cached_property
+    def predicted(self) -> Array:
+        """The class each row was given; (R,)."""
+        return np.asarray(self.probabilities.argmax(axis=1))
+
+    @cached_property
+    def confidence(self) -> Array:
+        """The probability of that class; (R,)."""
+        return np.asarray(self.probabilities.max(axis=1))
+
+    @cached_property
+    def degrees(self) -> Array:
+        """The number of neighbours of each row; (R,)."""
+        return np.asarray(np.diff(self.graph.adjacency.indptr)[self.rows])
+
+    @cached_property
+    def test(self) -> Array:
+        """Where the labelled test nodes stand among the rows."""
+        return self.places(self.split.test[self.graph.labels[self.split.test] >= 0])
+
+    def places(self, nodes: Array) -> Array:
+        """Return where `nodes` stand among the rows; nodes that were not predicted are left out."""
+        return np.flatnonzero(np.isin(self.rows, nodes, assume_unique=True))
+
+    def name_of(self, node: int) -> str:
+        """Return the id that came in."""
+        return str(node if self.graph.names is None else self.graph.names[node])
+
+    def needed_attention(self) -> Array:
+        """Return the attention, or say why there is none."""
+        if self.attention is None:
+            raise SettingsError(
+                f"{self.record['method']} does not weigh hops, so there is no attention to explain.\n"
+                "Explain a run of a method on hops: gamlp-jk, gamlp-recursive, gamlp-smoothing, sagn, …"
+            )
+        return self.attention
+
+
+def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> OpenedRun:
+    """Read what a seed of a finished run left; by default the best seed on validation."""
+    record = read_record(folder)
+    if "result" not in record:
+        raise MissingFileError(f"{folder} is not finished.\nFinish it with: gamlp train --resume {folder}")
+    chosen = int(record["result"]["best_seed"] if seed is None else seed)
+    place = folder / f"seed-{chosen}"
+    if not (place / "rows.npy").exists():
+        raise MissingFileError(f"{folder} has no seed {chosen}.\nIt has: {', '.join(map(str, record['seeds']))}.")
+    check_kept(place, record=record)
+    rows, probabilities = read_array(place / "rows.npy"), read_array(place / "probabilities.npy")
+    if (len(rows) and int(rows.max()) >= graph.nodes) or probabilities.shape[1] != len(graph.classes):
+        raise ShapeError(
+            f"{folder} predicts {probabilities.shape[1]} classes for nodes up to {int(rows.max()):,}; "
+            f"the graph has {len(graph.classes)} classes and {graph.nodes:,} nodes.\n"
+            "The graph has changed since the run. Restore its files, or train again."
+        )
+    weights = place / "attention.npy"
+    return OpenedRun(
+        folder=folder,
+        record=record,
+        graph=graph,
+        seed=chosen,
+        rows=rows,
+        probabilities=probabilities,
+        attention=read_array(weights) if weights.exists() else None,
+        history=read_json(place / "history.json"),
+    )

@@ -1,0 +1,92 @@
+"""Make an adjacency from a list of edges: both directions, no doubles, neighbours in order.
+
+An edge (s, t) becomes an entry in row s; symmetric graphs get it in row t too. Doubled edges count once; with weights,
+those of one direction are added up. A weighted symmetric graph takes the larger of its two directions,
+A = max(B, Bᵀ), so that a list that names every edge both ways means the same as one that names it once.
+
+Cost O(E): entries go into buckets of neighbouring rows (one pass to count, one to place), and each bucket is sorted by
+radix while it is in the cache (`sorting`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from gamlp.errors import IdError, NotFiniteError, ShapeError
+from gamlp.graph.graph import Adjacency
+from gamlp.storage.files import Array
+from gamlp.storage.threads import Run, available, ranges, workers
+
+
+def adjacency_from_edges(
+    source: Array,
+    target: Array,
+    *,
+    nodes: int,
+    weights: Array | None = None,
+    symmetric: bool = True,
+    self_loops: bool = False,
+    threads: int | None = None,
+) -> Adjacency:
+    """Return the N×N adjacency of the edges source[e] → target[e], (E',) each; self-loops are dropped unless wanted."""
+    from gamlp.graph.build import sorting
+
+    threads = threads or available()
+    with workers(threads) as run:
+        source, target = _ends(source, target, nodes, run)
+        weights = _weights(weights, len(source))
+        indptr, indices, values = sorting.sorted_rows(
+            source,
+            target,
+            weights,
+            nodes=nodes,
+            both=symmetric,
+            loops=self_loops,
+            blocks=4 * threads if threads > 1 else 1,
+            run=run,
+        )
+    return Adjacency(indptr, indices, values)
+
+
+def _ends(source: Array, target: Array, nodes: int, run: Run) -> tuple[Array, Array]:
+    """Refuse lists of different lengths, and edges that name no node."""
+    source, target = np.asarray(source), np.asarray(target)
+    if source.ndim != 1 or source.shape != target.shape:
+        raise ShapeError(
+            f"The edges have {source.size:,} sources and {target.size:,} targets.\nEvery edge needs one of each."
+        )
+    for ends in (source, target):
+        if ends.dtype.kind not in "iu" and len(ends):
+            raise IdError(f"The ends of the edges are of type {ends.dtype}.\nExpected whole numbers from 0 on.")
+
+        def reach(first: int, last: int, ends: Array = ends) -> tuple[int, int]:
+            return int(ends[first:last].min()), int(ends[first:last].max())
+
+        for low, high in run([partial(reach, *span) for span in ranges(len(ends), 2**20)]):
+            if low < 0 or high >= nodes:
+                raise IdError(
+                    f"An edge names node {low if low < 0 else high:,}, the graph has {nodes:,} nodes.\n"
+                    f"Edge ends must lie between 0 and {nodes - 1:,}."
+                )
+    return _plain(source), _plain(target)
+
+
+def _plain(ends: Array) -> Array:
+    """Return long lists of int32 and all of int64 as they are, others as int64: each type is compiled for itself."""
+    if len(ends) < 2**20 or ends.dtype not in (np.int32, np.int64):
+        return ends.astype(np.int64)
+    return np.asarray(ends)
+
+
+def _weights(weights: Array | None, edges: int) -> Array | None:
+    """Refuse weights that do not belong to the edges, or cannot be used."""
+    if weights is None:
+        return None
+    weights = np.asarray(weights, dtype=np.float32)
+    if weights.shape != (edges,):
+        raise ShapeError(f"There are {weights.size:,} edge weights for {edges:,} edges.\nGive one per edge.")
+    if not np.isfinite(weights).all() or bool((weights < 0).any()):
+        raise NotFiniteError("Some edge weights are negative, NaN or infinite.\nWeights must be ≥ 0 and finite.")
+    return weights

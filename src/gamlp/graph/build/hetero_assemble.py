@@ -1,0 +1,169 @@
+"""One way from parts to a checked HeteroGraph: every reader of heterogeneous graphs ends here.
+
+Features of different widths are brought to the widest by a random projection, x ↦ x R with R_ij ~ N(0, 1/F), which
+keeps lengths and angles nearly as they are; its seed is fixed by the type's name, and the graph says so in its notes.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gamlp.errors import FormatError, IdError, InputError, LabelError, ShapeError, did_you_mean
+from gamlp.graph.build.assemble import as_features, check_classes
+from gamlp.graph.build.csr import adjacency_from_edges
+from gamlp.graph.build.encode_labels import encode_labels
+from gamlp.graph.graph import check_features
+from gamlp.graph.hetero import HeteroGraph, NodeType, Relation, added
+from gamlp.graph.splits import Split, SplitRule
+from gamlp.storage.files import Array
+
+
+@dataclass(frozen=True, eq=False)
+class TypeParts:
+    """One type of nodes as a reader found it."""
+
+    nodes: int
+    features: Any = None  # (nodes, width)
+    labels: Any = None  # (nodes,)
+    classes: tuple[str, ...] | None = None  # with these, the labels are class numbers already
+    split: Split | SplitRule | None = None
+    names: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RelationParts:
+    """One relation as a reader found it; ends are numbered within their types."""
+
+    source: str
+    target: str
+    heads: Array
+    tails: Array
+
+
+def assemble_hetero(
+    types: Mapping[str, TypeParts], relations: Mapping[str, RelationParts], *, target: str, name: str = "graph"
+) -> HeteroGraph:
+    """Put a graph together from types and relations, and check it."""
+    if target not in types:
+        raise InputError(
+            f"The target type is '{target}', which the graph does not have.\n{did_you_mean(target, types)}"
+        )
+    if not relations:
+        raise InputError("The graph has no relations.\nName at least one, with the types that it joins.")
+    order = [target, *(kind for kind in types if kind != target)]
+    starts = dict(zip(order, np.cumsum([0, *(types[kind].nodes for kind in order[:-1])]).tolist(), strict=True))
+    nodes = sum(part.nodes for part in types.values())
+    joined = tuple(checked_relation(key, part, types, starts) for key, part in relations.items())
+    adjacencies = {one.name: adjacency_from_edges(one.heads, one.tails, nodes=nodes) for one in joined}
+    features, notes = one_width({kind: types[kind] for kind in order}, nodes, starts)
+    labels, classes = target_labels(types[target], target, nodes)
+    split = types[target].split
+    return HeteroGraph(
+        adjacency=added(list(adjacencies.values())),
+        features=features,
+        labels=labels,
+        classes=classes,
+        split=SplitRule() if split is None else split,
+        names=all_names({kind: types[kind] for kind in order}),
+        name=name,
+        types=tuple(
+            NodeType(kind, starts[kind], starts[kind] + types[kind].nodes, types[kind].features is not None)
+            for kind in order
+        ),
+        relations=joined,
+        notes=tuple(notes),
+        adjacencies=adjacencies,
+    ).check()
+
+
+def checked_relation(
+    name: str, part: RelationParts, types: Mapping[str, TypeParts], starts: Mapping[str, int]
+) -> Relation:
+    """Refuse unknown types and ids out of range; return the relation with its ends numbered among all nodes."""
+    ends = []
+    for kind, ids in ((part.source, np.asarray(part.heads)), (part.target, np.asarray(part.tails))):
+        if kind not in types:
+            raise InputError(
+                f"Relation '{name}' joins '{part.source}' and '{part.target}'; there is no type '{kind}'.\n"
+                f"{did_you_mean(kind, types)}"
+            )
+        if len(ids) and ids.dtype.kind not in "iu":
+            raise FormatError(f"The ends of relation '{name}' are of type {ids.dtype}.\nExpected whole numbers.")
+        count = types[kind].nodes
+        if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < count:
+            wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())
+            raise IdError(
+                f"Relation '{name}' names {kind} {wrong:,}, there are {count:,} nodes of this type.\n"
+                f"Its ends must lie between 0 and {count - 1:,}."
+            )
+        ends.append(ids.astype(np.int64) + starts[kind])
+    if len(ends[0]) != len(ends[1]):
+        raise ShapeError(
+            f"Relation '{name}' has {len(ends[0]):,} sources and {len(ends[1]):,} targets.\n"
+            "Every edge needs one of each."
+        )
+    return Relation(name, part.source, part.target, *ends)
+
+
+def one_width(types: Mapping[str, TypeParts], nodes: int, starts: Mapping[str, int]) -> tuple[Array, list[str]]:
+    """Return the features of all nodes (N, F), zeros where a type has none, and what was projected."""
+    given = {kind: as_features(part.features) for kind, part in types.items() if part.features is not None}
+    for kind, values in given.items():
+        if len(values) != types[kind].nodes or values.ndim != 2:
+            raise ShapeError(
+                f"Features of '{kind}' have the shape {values.shape}, there are {types[kind].nodes:,} such nodes.\n"
+                "Every node of a type with features needs one row."
+            )
+        check_features(values, types[kind].nodes)
+    width = max((values.shape[1] for values in given.values()), default=0)
+    features, notes = np.zeros((nodes, width), np.float32), []
+    for kind, values in given.items():
+        rows = features[starts[kind] : starts[kind] + len(values)]
+        if values.shape[1] == width:
+            rows[:] = values
+        else:
+            rows[:] = projected(values, width, key=kind)
+            notes.append(
+                f"The {values.shape[1]:,} features of '{kind}' were projected at random to {width:,}, the widest."
+            )
+    return features, notes
+
+
+def projected(values: Array, width: int, *, key: str) -> Array:
+    """Return x R, (nodes, width) float32; the word `key` is the seed of R."""
+    random = np.random.default_rng([zlib.crc32(key.encode()), values.shape[1], width])
+    matrix = random.standard_normal((values.shape[1], width), dtype=np.float32) / np.float32(np.sqrt(width))
+    return np.asarray(values @ matrix)
+
+
+def target_labels(part: TypeParts, target: str, nodes: int) -> tuple[Array, tuple[str, ...]]:
+    """Return the labels of all N nodes, −1 for those of other types, and the classes."""
+    if part.labels is None:
+        raise LabelError(
+            f"The target type '{target}' has no labels.\nName the type whose nodes have labels as the target."
+        )
+    known, classes = (part.labels, part.classes) if part.classes else encode_labels(part.labels)
+    if len(known) != part.nodes:
+        raise ShapeError(
+            f"There are {len(known):,} labels for {part.nodes:,} nodes of '{target}'.\nGive one each, −1 where unknown."
+        )
+    check_classes(classes)
+    labels = np.full(nodes, -1, dtype=np.int64)
+    labels[: part.nodes] = known
+    return labels, classes
+
+
+def all_names(types: Mapping[str, TypeParts]) -> Array | None:
+    """Return the ids that came in, of all types, as the target's are: words or integers; None where it has none."""
+    parts = list(types.values())
+    if parts[0].names is None:
+        return None
+    own = [np.arange(part.nodes) if part.names is None else part.names for part in parts]
+    if own[0].dtype.kind in "iu":
+        return np.concatenate([ids if ids.dtype.kind in "iu" else np.arange(len(ids)) for ids in own])
+    return np.concatenate([ids.astype(str) for ids in own])

@@ -1,0 +1,258 @@
+"""Sort edges into rows by buckets and radix.
+
+A bucket holds 2^shift neighbouring rows, about 2¹⁵ entries, so that it is sorted inside the processor's cache. An entry
+is one 64-bit key: (row within the bucket, column), and with weights one bit more at the end for its direction. Each
+block of edges has its own place in each bucket, so that threads never meet and the order of the input is kept: weights
+are always added up in the same order, the same for (i, j) and (j, i).
+
+    count → places → place → settle (sort and merge each bucket) → indptr → write          O(E) each
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from gamlp.storage.files import Array
+from gamlp.storage.huge_pages import empty
+from gamlp.storage.threads import Run
+
+ENTRIES_A_BUCKET = 2**15
+MOST_BUCKETS = 2**13
+DIGIT = 11  # bits of the key in one pass of the radix sort
+
+MaybeArray = Any  # an array or None; which of the two is known when it is compiled
+
+
+def sorted_rows(
+    source: Array,
+    target: Array,
+    weights: Array | None,
+    *,
+    nodes: int,
+    both: bool,
+    loops: bool,
+    blocks: int,
+    run: Run,
+) -> tuple[Array, Array, Array | None]:
+    """Return indptr (N+1,), indices (E,) and weights (E,) or None, from edges whose ends have been checked."""
+    shift = shift_of(nodes, len(source) * (1 + both))
+    columns = max(1, (nodes - 1).bit_length())
+    spare = 0 if weights is None else 1
+    edges = even(len(source), blocks)
+    counts = np.zeros((len(edges), (nodes >> shift) + 1), np.int64)
+    run([partial(count, source, target, both, loops, shift, *span, counts[b]) for b, span in enumerate(edges)])
+
+    starts, places = places_of(counts)
+    keys = empty((int(starts[-1]),), np.int64)
+    values = None if weights is None else empty(keys.shape, np.float32)
+    fixed: tuple[Any, ...] = (source, target, weights, both, loops, shift, columns, spare)
+    run([partial(place, *fixed, *span, places[b], keys, values) for b, span in enumerate(edges)])
+
+    degrees = np.zeros(nodes + 1, np.int64)
+    pieces = bucket_ranges(starts, 8 * blocks)
+    bits = shift + columns + spare
+    run([partial(settle, keys, values, starts, *piece, shift, columns, bits, degrees) for piece in pieces])
+
+    indptr = np.cumsum(degrees)
+    indices = empty((int(indptr[-1]),), np.int32 if nodes < 2**31 else np.int64)
+    merged = None if weights is None else empty(indices.shape, np.float32)
+    fixed = (keys, values, starts, indptr, shift, columns, spare, indices, merged)
+    run([partial(write, *fixed, *piece) for piece in pieces])
+    return indptr, indices, merged
+
+
+def shift_of(nodes: int, entries: int) -> int:
+    """Return the power of two of rows in a bucket."""
+    buckets = min(MOST_BUCKETS, max(1, entries // ENTRIES_A_BUCKET))
+    return max(0, (-(-nodes // buckets) - 1).bit_length())
+
+
+def even(count: int, blocks: int) -> list[tuple[int, int]]:
+    """Cut 0 … count−1 into `blocks` ranges of equal length."""
+    cuts = [count * block // blocks for block in range(blocks + 1)]
+    return list(pairwise(cuts))
+
+
+def places_of(counts: Array) -> tuple[Array, Array]:
+    """Return where each bucket starts, and where each block of edges writes in each bucket."""
+    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    before = np.cumsum(counts, axis=0) - counts
+    return starts, before + starts[:-1]
+
+
+def bucket_ranges(starts: Array, pieces: int) -> list[tuple[int, int]]:
+    """Cut the buckets into ranges of about equal entries."""
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], pieces + 1)[1:-1])
+    edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(starts) - 1)]).tolist(), len(starts) - 1]
+    return list(pairwise(edges))
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def count(
+    source: Array, target: Array, both: bool, loops: bool, shift: int, first: int, last: int, counts: Array
+) -> None:
+    """Add the entries of the edges first … last−1 to the counts of their buckets."""
+    for e in range(first, last):
+        if source[e] != target[e]:
+            counts[source[e] >> shift] += 1
+            if both:
+                counts[target[e] >> shift] += 1
+        elif loops:
+            counts[source[e] >> shift] += 1
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def place(
+    source: Array,
+    target: Array,
+    weights: MaybeArray,
+    both: bool,
+    loops: bool,
+    shift: int,
+    columns: int,
+    spare: int,
+    first: int,
+    last: int,
+    places: Array,
+    keys: Array,
+    values: MaybeArray,
+) -> None:
+    """Write the keys of the edges first … last−1 into their buckets, from `places` on."""
+    inside = (1 << shift) - 1
+    for e in range(first, last):
+        s, t = np.int64(source[e]), np.int64(target[e])
+        if s == t and not loops:
+            continue
+        at = places[s >> shift]
+        places[s >> shift] = at + 1
+        keys[at] = ((s & inside) << columns | t) << spare
+        if values is not None:
+            values[at] = weights[e]
+        if both and s != t:
+            at = places[t >> shift]
+            places[t >> shift] = at + 1
+            keys[at] = ((t & inside) << columns | s) << spare | spare
+            if values is not None:
+                values[at] = weights[e]
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def settle(
+    keys: Array,
+    values: MaybeArray,
+    starts: Array,
+    first: int,
+    last: int,
+    shift: int,
+    columns: int,
+    bits: int,
+    degrees: Array,
+) -> None:
+    """Sort each bucket, merge equal entries to its front, and count each row's entries into degrees[row + 1]."""
+    longest = 0
+    for b in range(first, last):
+        longest = max(longest, starts[b + 1] - starts[b])
+    spare_keys = np.empty(longest, np.int64)
+    spare_values = np.empty(0 if values is None else longest, np.float32)
+    for b in range(first, last):
+        entries = keys[starts[b] : starts[b + 1]]
+        if values is None:
+            _sort(entries, spare_keys, None, None, bits)
+            kept = _merge(entries)
+        else:
+            totals = values[starts[b] : starts[b + 1]]
+            _sort(entries, spare_keys, totals, spare_values, bits)
+            kept = _merge_weights(entries, totals)
+        rest = bits - shift
+        for e in range(kept):
+            degrees[(b << shift) + (entries[e] >> rest) + 1] += 1
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _sort(keys: Array, other: Array, values: MaybeArray, other_values: MaybeArray, bits: int) -> None:
+    """Sort by the lowest `bits` bits, keeping the order of equals; `other` is room for as many."""
+    passes = (bits + DIGIT - 1) // DIGIT
+    digit = (bits + passes - 1) // passes
+    mask = (1 << digit) - 1
+    here = np.empty(1 << digit, np.int64)
+    source, goal = keys, other
+    source_values, goal_values = values, other_values
+    for turn in range(passes):
+        low = turn * digit
+        here[:] = 0
+        for e in range(keys.shape[0]):
+            here[(source[e] >> low) & mask] += 1
+        total = 0
+        for d in range(here.shape[0]):
+            total, here[d] = total + here[d], total
+        for e in range(keys.shape[0]):
+            key = source[e]
+            at = here[(key >> low) & mask]
+            here[(key >> low) & mask] = at + 1
+            goal[at] = key
+            if values is not None:
+                goal_values[at] = source_values[e]
+        source, goal = goal, source
+        source_values, goal_values = goal_values, source_values
+    if passes % 2:
+        keys[:] = other[: keys.shape[0]]
+        if values is not None:
+            values[:] = other_values[: keys.shape[0]]
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _merge(keys: Array) -> int:
+    """Move the different keys to the front; return how many."""
+    kept = 0
+    for e in range(keys.shape[0]):
+        if e == 0 or keys[e] != keys[e - 1]:
+            keys[kept] = keys[e]
+            kept += 1
+    return kept
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def _merge_weights(keys: Array, values: Array) -> int:
+    """Move the different entries to the front, each with the larger of its two directions' sums; return how many."""
+    kept, e = 0, 0
+    while e < keys.shape[0]:
+        entry, best = keys[e] >> 1, np.float32(0)
+        while e < keys.shape[0] and keys[e] >> 1 == entry:
+            key, total = keys[e], np.float32(0)
+            while e < keys.shape[0] and keys[e] == key:
+                total += values[e]
+                e += 1
+            best = max(best, total)
+        keys[kept], values[kept] = entry << 1, best
+        kept += 1
+    return kept
+
+
+@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def write(
+    keys: Array,
+    values: MaybeArray,
+    starts: Array,
+    indptr: Array,
+    shift: int,
+    columns: int,
+    spare: int,
+    indices: Array,
+    weights: MaybeArray,
+    first: int,
+    last: int,
+) -> None:
+    """Write the columns, and weights, of the merged buckets to their rows' places."""
+    mask = (1 << columns) - 1
+    nodes = indptr.shape[0] - 1
+    for b in range(first, last):
+        begin = indptr[min(b << shift, nodes)]
+        for e in range(indptr[min((b + 1) << shift, nodes)] - begin):
+            indices[begin + e] = (keys[starts[b] + e] >> spare) & mask
+            if weights is not None:
+                weights[begin + e] = values[starts[b] + e]

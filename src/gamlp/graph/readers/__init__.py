@@ -1,0 +1,1 @@
+"""Files and other libraries' objects become graphs."""

@@ -1,0 +1,169 @@
+"""Graphs that other libraries hold: scipy, PyTorch Geometric, networkx.
+
+Features may be numpy, scipy sparse or torch; labels numbers or words, unknown = −1, NaN, None or the empty word.
+Directed graphs are made undirected unless `symmetric=False`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gamlp.errors import FormatError, InputError, ShapeError
+from gamlp.graph.build.assemble import as_split, assemble, named_split
+from gamlp.graph.graph import Graph
+from gamlp.graph.splits import Split, SplitRule
+from gamlp.storage.files import Array
+
+
+def from_scipy(
+    adjacency: Any,
+    features: Any,
+    labels: Any = None,
+    *,
+    split: Split | SplitRule | None = None,
+    names: Any = None,
+    symmetric: bool = True,
+    name: str = "graph",
+) -> Graph:
+    """Take a graph from an adjacency (N, N), scipy sparse or dense, and features (N, F).
+
+    Entries other than 0 are edges, and their values weights, unless all of them are 1.
+    """
+    from scipy import sparse
+
+    try:
+        matrix = sparse.coo_array(adjacency)
+    except (TypeError, ValueError) as error:
+        raise FormatError(f"The adjacency is no matrix ({error}).\nExpected scipy sparse or a numpy array.") from error
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ShapeError(
+            f"The adjacency has the shape {matrix.shape}.\nExpected a square: one row and column per node."
+        )
+    if matrix.dtype.kind not in "biuf":
+        raise FormatError(f"The adjacency is of type {matrix.dtype}.\nExpected numbers or true and false.")
+    features = plain(features)
+    if features.shape[0] != matrix.shape[0]:
+        raise ShapeError(
+            f"Features have {features.shape[0]:,} rows, the adjacency {matrix.shape[0]:,}.\n"
+            "Every node needs one row, isolated nodes too. Were both numbered from the same file?"
+        )
+    kept = matrix.data != 0
+    values = matrix.data[kept].astype(np.float32)
+    return assemble(
+        matrix.row[kept],
+        matrix.col[kept],
+        features=features,
+        labels=None if labels is None else plain(labels),
+        weights=None if (values == 1).all() else values,
+        split=split,
+        names=None if names is None else np.asarray(names),
+        symmetric=symmetric,
+        name=name,
+    )
+
+
+def from_pyg(data: Any, *, symmetric: bool = True, name: str = "graph") -> Graph:
+    """Take a graph from a PyTorch Geometric `Data`: x, edge_index, and where there are any edge_weight, y and masks.
+
+    Of masks with several columns, one per split, the first is taken; without masks, the split is drawn.
+    """
+    for key in ("x", "edge_index"):
+        if getattr(data, key, None) is None:
+            raise InputError(f"The data has no {key}.\nExpected torch_geometric.data.Data with x and edge_index.")
+    features, edges = plain(data.x), plain(data.edge_index)
+    if edges.ndim != 2 or len(edges) != 2:
+        raise ShapeError(f"edge_index has the shape {edges.shape}.\nExpected (2, edges).")
+    labels, weights = getattr(data, "y", None), getattr(data, "edge_weight", None)
+    return assemble(
+        edges[0],
+        edges[1],
+        features=features,
+        labels=None if labels is None else plain(labels),
+        weights=None if weights is None else plain(weights).reshape(-1),
+        split=split_of(data, len(features)),
+        symmetric=symmetric,
+        name=name,
+    )
+
+
+def from_networkx(
+    graph: Any,
+    *,
+    features: str | Sequence[str],
+    label: str | None = None,
+    split: str | None = None,
+    weight: str | None = None,
+    symmetric: bool = True,
+    name: str = "graph",
+) -> Graph:
+    """Take a graph from networkx; features, label, split and weight name attributes of its nodes and edges.
+
+    A feature attribute is a number or a vector; a split attribute says train, valid (or val) or test.
+    """
+    nodes = list(graph.nodes(data=True))
+    row = {node: at for at, (node, _) in enumerate(nodes)}
+    edges = list(graph.edges(data=True))
+    wanted = [features] if isinstance(features, str) else list(features)
+    sets = [attributes.get(split) for _, attributes in nodes]
+    return assemble(
+        np.array([row[start] for start, _, _ in edges], dtype=np.int64),
+        np.array([row[end] for _, end, _ in edges], dtype=np.int64),
+        features=node_features(nodes, wanted),
+        labels=None if label is None else np.array([attributes.get(label) for _, attributes in nodes], dtype=object),
+        weights=None if weight is None else np.array([float(attributes.get(weight, 1)) for *_, attributes in edges]),
+        split=named_split(sets, place=lambda at: f"node {nodes[at][0]!r}") if split else None,
+        names=node_names(list(row)),
+        symmetric=symmetric,
+        name=name,
+    )
+
+
+def plain(values: Any) -> Any:
+    """Return torch tensors, lists and frames as numpy arrays, scipy matrices as they are."""
+    if hasattr(values, "detach"):
+        return values.detach().cpu().numpy()
+    return values if hasattr(values, "toarray") else np.asarray(values)
+
+
+def split_of(data: Any, nodes: int) -> Split | None:
+    """Return the split that the masks make, or None where there is no training mask."""
+    masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
+    if masks[0] is None:
+        return None
+    empty = np.zeros(nodes, dtype=bool)
+    sets = [empty if mask is None else plain(mask).astype(bool) for mask in masks]
+    return as_split(*(mask[:, 0] if mask.ndim == 2 else mask for mask in sets), nodes=nodes)
+
+
+def node_features(nodes: list[tuple[Any, dict[str, Any]]], wanted: list[str]) -> Array:
+    """Put the attributes of each node side by side as one row."""
+    rows: list[Array] = []
+    for node, attributes in nodes:
+        missing = [key for key in wanted if attributes.get(key) is None]
+        if missing or not wanted:
+            raise ShapeError(
+                f"Node {node!r} has no attribute '{''.join(missing[:1])}'.\n"
+                "Every node needs all feature attributes, each a number or a vector."
+            )
+        try:
+            row = np.concatenate([np.ravel(np.asarray(plain(attributes[key]), dtype=np.float32)) for key in wanted])
+        except (ValueError, TypeError) as error:
+            raise FormatError(f"Features of node {node!r} are no numbers ({error}).\nDrop or encode them.") from None
+        if rows and len(row) != len(rows[0]):
+            raise ShapeError(
+                f"Node {node!r} has {len(row):,} features, the first node {len(rows[0]):,}.\nAll nodes need as many."
+            )
+        rows.append(row)
+    return np.array(rows, dtype=np.float32).reshape(len(rows), -1) if rows else np.empty((0, 0), dtype=np.float32)
+
+
+def node_names(nodes: list[Any]) -> Array | None:
+    """Return the names of nodes as integers or words; None where they are 0 … N−1 in order."""
+    if nodes == list(range(len(nodes))):
+        return None
+    if all(isinstance(node, int) for node in nodes):
+        return np.array(nodes, dtype=np.int64)
+    return np.array([str(node) for node in nodes])

@@ -1,0 +1,228 @@
+"""The data sets known by name: what they are, where their files belong, and how to read them.
+
+Nothing is fetched: the files of a data set are put below a root folder (`data` unless told otherwise), in the layout
+that PyTorch Geometric and OGB use; `debian` and `debian-hetero` are built in. Sizes are the published ones, so a list
+needs no loading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gamlp.errors import FormatError, InputError, MissingFileError, SettingsError, did_you_mean
+from gamlp.graph.graph import Graph
+from gamlp.graph.readers import hetero_ogb, ogb, planetoid
+from gamlp.graph.readers.amazon_coauthor import read_npz
+from gamlp.graph.readers.hetero_tables import is_hetero_folder, read_hetero_tables
+from gamlp.graph.store import is_graph_folder, load_graph
+
+ROOT = Path("data")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Published sizes, the folders below the root (any of them), the files in it (any of the lists), the reader."""
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    split: tuple[int, int, int]  # train, valid, test
+    folders: tuple[str, ...] = ()
+    files: tuple[tuple[str, ...], ...] = ()
+    read: Callable[[Path], Graph] | None = None  # from its folder; None = built in
+    split_folder: str = ""  # of OGB's data sets, which can be imported within some memory
+
+    def find(self, root: Path) -> Path | None:
+        """Return the folder that holds all files of one of the lists, or None."""
+        for folder in self.folders:
+            for files in self.files:
+                if all((root / folder / file).is_file() for file in files):
+                    return root / folder
+        return None
+
+    def missing(self, root: Path) -> list[str]:
+        """Return the files that are not there, below the root, for the folder and list that lack fewest."""
+        options = [
+            [f"{folder}/{file}" for file in files if not (root / folder / file).is_file()]
+            for folder in self.folders
+            for files in self.files
+        ]
+        return min(options, key=len, default=[])
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """One line of the list of data sets. Edges are undirected ones, for OGB's data the published number."""
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    train: int
+    valid: int
+    test: int
+    place: str  # the folder of its files below the root; empty if built in
+    on_disk: bool
+    built_in: bool
+
+
+def load_dataset(name: str, root: Path | None = None) -> Graph:
+    """Read a data set by its name."""
+    root = ROOT if root is None else Path(root)
+    dataset = find_dataset(name)
+    if dataset is None:
+        raise MissingFileError(f"There is no data set '{name}'.\n{did_you_mean(name, DATASETS)}")
+    if dataset.read is None:
+        return read_built_in(dataset.name)
+    return dataset.read(found_folder(dataset, root))
+
+
+def import_dataset(dataset: Dataset, root: Path, out: Path, *, memory: int, overwrite: bool = False) -> dict[str, Any]:
+    """Turn an OGB data set into a graph directory within so many bytes of memory."""
+    from gamlp.graph.build.import_directory import import_ogb
+
+    folder = found_folder(dataset, root)
+    return import_ogb(out, folder, dataset.name, split=dataset.split_folder, memory=memory, overwrite=overwrite)
+
+
+def found_folder(dataset: Dataset, root: Path) -> Path:
+    """Return where a data set's files are, or say which are missing."""
+    folder = dataset.find(root)
+    if folder is None:
+        missing = dataset.missing(root)
+        raise MissingFileError(
+            f"{dataset.name} is not complete below {root}: {len(missing)} of its files are missing.\n"
+            f"Put these files there (or name another folder with --root): {', '.join(missing)}"
+        )
+    return folder
+
+
+def find_dataset(name: str) -> Dataset | None:
+    """Look a name up; upper and lower case, _ and - are the same."""
+    return {known.lower(): dataset for known, dataset in DATASETS.items()}.get(name.lower().replace("_", "-"))
+
+
+def describe_datasets(root: Path | None = None) -> list[DatasetInfo]:
+    """List the known data sets, and which of them are on disk."""
+    root = ROOT if root is None else Path(root)
+    return [
+        DatasetInfo(
+            *(dataset.name, dataset.nodes, dataset.edges, dataset.features, dataset.classes, *dataset.split),
+            place=dataset.folders[0] if dataset.folders else "",
+            on_disk=dataset.read is None or dataset.find(root) is not None,
+            built_in=dataset.read is None,
+        )
+        for dataset in DATASETS.values()
+    ]
+
+
+def read_graph(what: str | Path | Sequence[str | Path], *, root: Path | None = None, **table_options: Any) -> Graph:
+    """Read a graph from a known name, a graph directory, or table files: edges, or edges and nodes."""
+    given = [what] if isinstance(what, str | Path) else list(what)
+    options = {key: value for key, value in table_options.items() if value not in (None, False)}
+    if not given or len(given) > 2:
+        raise InputError(
+            f"{len(given)} graphs or files were named.\n"
+            "Name one data set, one graph directory, or the edges and the nodes of one graph."
+        )
+    first = Path(given[0])
+    if first.is_file():
+        from gamlp.graph.readers.tables import read_tables
+
+        return read_tables(first, Path(given[1]) if given[1:] else None, **options)
+    if given[1:]:
+        raise MissingFileError(f"{first} is not there.\nOf two files, the first must be the list of edges.")
+    if options:
+        raise SettingsError(
+            f"{', '.join(sorted(options))} was given for '{given[0]}', which is not a file.\n"
+            "These options say how to read table files; leave them out."
+        )
+    return read_named(str(given[0]), root)
+
+
+def read_named(name: str, root: Path | None) -> Graph:
+    """Read a known data set or a graph directory; a name comes first, `./name` is always a folder."""
+    if find_dataset(name) is not None:
+        return load_dataset(name, root)
+    folder = Path(name)
+    if is_graph_folder(folder):
+        return load_graph(folder)
+    if is_hetero_folder(folder):
+        return read_hetero_tables(folder)
+    if folder.is_dir():
+        raise FormatError(
+            f"{folder} is a folder without graph.json.\n"
+            "Expected a graph directory, or a folder with hetero.toml. The raw files of a known data set are read "
+            "by its name, with --root."
+        )
+    raise MissingFileError(f"There is no data set, folder or file '{name}'.\n{did_you_mean(name, DATASETS)}")
+
+
+def read_built_in(name: str) -> Graph:
+    """Read a data set that comes along."""
+    if name == "debian-hetero":
+        from gamlp.graph.readers.hetero_debian import load_debian_hetero
+
+        return load_debian_hetero()
+    from gamlp.graph.readers.debian import load_debian
+
+    return load_debian().check()
+
+
+def _planetoid(title: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int]) -> Dataset:
+    name = title.lower()
+    return Dataset(
+        *(name, *sizes, split, (f"{title}/raw",), (planetoid.files(name),)),
+        read=lambda folder: planetoid.read_planetoid(folder, name),
+    )
+
+
+def _npz(title: str, file: str, sizes: tuple[int, int, int, int]) -> Dataset:
+    nodes, classes = sizes[0], sizes[3]
+    return Dataset(
+        *(title.lower(), *sizes, (20 * classes, 30 * classes, nodes - 50 * classes), (f"{title}/raw",), ((file,),)),
+        read=lambda folder: read_npz(folder / file, title.lower()),
+    )
+
+
+def _ogb(name: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int], made: str) -> Dataset:
+    ids = tuple(f"split/{made}/{part}.csv.gz" for part in ogb.SETS)
+    files = tuple((*(f"raw/{file}" for file in form), *ids) for form in (ogb.TEXT, ogb.BINARY))
+    return Dataset(
+        *(name, *sizes, split, (name.replace("-", "_"), name), files),
+        read=lambda folder: ogb.read_ogb(folder, name, split=made),
+        split_folder=made,
+    )
+
+
+DATASETS: dict[str, Dataset] = {
+    dataset.name: dataset
+    for dataset in (  # nodes, edges, features, classes; train, valid, test
+        Dataset("debian", 63_436, 318_970, 128, 58, (6_344, 1_903, 55_189)),
+        Dataset("debian-hetero", 100_296, 557_960, 128, 58, (6_344, 1_903, 55_189)),
+        _planetoid("Cora", (2_708, 5_278, 1_433, 7), (140, 500, 1_000)),
+        _planetoid("CiteSeer", (3_327, 4_552, 3_703, 6), (120, 500, 1_000)),
+        _planetoid("PubMed", (19_717, 44_324, 500, 3), (60, 500, 1_000)),
+        _npz("Computers", "amazon_electronics_computers.npz", (13_752, 245_861, 767, 10)),
+        _npz("Photo", "amazon_electronics_photo.npz", (7_650, 119_081, 745, 8)),
+        _npz("CS", "ms_academic_cs.npz", (18_333, 81_894, 6_805, 15)),
+        _npz("Physics", "ms_academic_phy.npz", (34_493, 247_962, 8_415, 5)),
+        _ogb("ogbn-arxiv", (169_343, 1_166_243, 128, 40), (90_941, 29_799, 48_603), "time"),
+        _ogb("ogbn-products", (2_449_029, 61_859_140, 100, 47), (196_615, 39_323, 2_213_091), "sales_ranking"),
+        _ogb("ogbn-papers100M", (111_059_956, 1_615_685_872, 128, 172), (1_207_179, 125_265, 214_338), "time"),
+        Dataset(
+            "ogbn-mag",
+            *(1_939_743, 21_111_007, 128, 349),
+            split=(629_571, 64_879, 41_939),
+            folders=("ogbn_mag", "ogbn-mag"),
+            files=(hetero_ogb.FILES,),
+            read=lambda folder: hetero_ogb.read_ogb_hetero(folder, "ogbn-mag"),
+        ),
+    )
+}

@@ -1,0 +1,77 @@
+"""Read arrays out of .npz files, which are zip archives of .npy files, without ever unpickling.
+
+An array too large for memory is unpacked once, beside the archive, and mapped: a member of the zip is a .npy file.
+"""
+
+from __future__ import annotations
+
+import lzma
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+
+from gamlp.errors import FormatError, MissingFileError
+from gamlp.storage.files import Array, check_header, read_array, replacing
+
+MOST_PACKED = 1032  # a byte of deflated data stands for at most so many
+UNPACK_FROM = 2**30  # bytes; a larger array is mapped instead of read
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive; whatever is broken in it is reported with its name."""
+    if not path.is_file():
+        raise MissingFileError(f"{path} is not there.\nA .npz file was expected at this place.")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except (
+        *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError),
+        *(ValueError, OSError, OverflowError, MemoryError, RuntimeError),
+    ) as error:
+        if isinstance(error, FormatError):
+            raise
+        raise FormatError(
+            f"{path} is not a complete .npz file ({error}).\n"
+            "It may be cut short or hold pickled objects; fetch or make it again."
+        ) from error
+
+
+def members(path: Path) -> set[str]:
+    """Return the names of the arrays in the archive."""
+    with opened(path) as archive:
+        return {name.removesuffix(".npy") for name in archive.namelist()}
+
+
+def read_member(path: Path, key: str) -> Array:
+    """Read one array of the archive, into memory or, if it is very large, by unpacking and mapping it."""
+    with opened(path) as archive:
+        if f"{key}.npy" not in archive.namelist():
+            found = ", ".join(sorted(name.removesuffix(".npy") for name in archive.namelist()))
+            raise FormatError(f"{path} has no array '{key}'.\nIt holds: {found or 'nothing'}.")
+        size = checked_size(archive.getinfo(f"{key}.npy"))
+        if size < UNPACK_FROM:
+            with archive.open(f"{key}.npy") as file:
+                check_header(file, size)
+                file.seek(0)
+                return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+        unpacked = path.with_name(f"{path.name}.unpacked") / f"{key}.npy"
+        if not unpacked.is_file() or unpacked.stat().st_mtime < path.stat().st_mtime or unpacked.stat().st_size != size:
+            with archive.open(f"{key}.npy") as file:
+                check_header(file, size)
+            with archive.open(f"{key}.npy") as file, replacing(unpacked) as copy:
+                shutil.copyfileobj(file, copy, 2**24)
+    return read_array(unpacked, memory_map=True)
+
+
+def checked_size(member: zipfile.ZipInfo) -> int:
+    """Return the size of an unpacked member; refuse one that its packed bytes cannot hold."""
+    if member.file_size > MOST_PACKED * member.compress_size + 1024 and member.compress_type == zipfile.ZIP_DEFLATED:
+        packed = member.compress_size
+        raise ValueError(f"{member.filename} declares {member.file_size:,} bytes in {packed:,} packed ones")
+    return member.file_size

@@ -1,0 +1,289 @@
+"""`layers.activate`, `layers.product` and the sums of `hop_nets` as single operations for the CPU, with gradients.
+
+    activate:   t = scale·x + shift + skip,   scale = γ/√(σ²+ε),   shift = β + scale·(bias − μ);   y = dropout(PReLU(t))
+
+A bias in front of a batch norm in training is cancelled by it: it moves the running mean alone and has gradient 0.
+Backward draws the dropout mask again from its key and computes t again from x: x is all that is kept.
+"""
+
+# Autograd functions are untyped in torch; the functions below give them types.
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, override"
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from gamlp.model.cpu import kernels
+from gamlp.model.cpu.buffer_pool import room
+
+if TYPE_CHECKING:
+    from gamlp.model.dropout import Dropout
+    from gamlp.model.layers import BatchNorm
+
+Array = np.ndarray[Any, Any]
+
+_LARGE = 1 << 20
+"""Numbers from which on huge pages pay: 4 MB."""
+
+
+def runs_on(x: Tensor) -> bool:
+    """Whether the compiled loops are for this tensor."""
+    return x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() > 0
+
+
+def activate(
+    x: Tensor,
+    bias: Tensor | None,
+    norm: BatchNorm | None,
+    skip: Tensor | None,
+    slope: Tensor | None,
+    drop: Dropout | None,
+) -> Tensor:
+    """Return dropout(PReLU(norm(x + bias) + skip)).  x (B, H)."""
+    weight, shift = (None, None) if norm is None else (norm.weight, norm.bias)
+    return cast(Tensor, Activate.apply(x, bias, weight, shift, skip, slope, norm, drop))
+
+
+def product(x: Tensor, weight: Tensor) -> Tensor:
+    """Return x W.  x (B, F), weight (F, H) → (B, H)."""
+    return cast(Tensor, Product.apply(x, weight))
+
+
+def hop_linear(x: Tensor, weight: Tensor) -> Tensor:
+    """Return xˡ Wˡ.  x (B, K+1, F), weight (K+1, F, H) → (B, K+1, H)."""
+    return cast(Tensor, HopLinear.apply(x, weight))
+
+
+def hop_products(y: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    """Return y[b, l]·vectors[l, v], (B, K+1, V), and the y to go on with."""
+    return cast(tuple[Tensor, Tensor], HopProducts.apply(y, vectors))
+
+
+def hop_sum(y: Tensor, weights: Tensor, matrix: Tensor) -> Tensor:
+    """Return Σ_l weights[b, l]·y[b, l] Wˡ.  y (B, K+1, H), weights (B, K+1), matrix (K+1, H, H') → (B, H')."""
+    return cast(Tensor, HopSum.apply(y, weights, matrix))
+
+
+def keystream(words: int, key: int) -> Tensor:
+    """Return the first bytes of a key's stream, as `dropout.keystream` defines them: (4·words,) uint8."""
+    out = np.empty(words, np.uint32)
+    kernels.draw(out, 0, np.uint32(key & 0xFFFFFFFF), np.uint32(key >> 32))
+    return torch.from_numpy(out.view(np.uint8))
+
+
+class Affine(NamedTuple):
+    """Columnwise scale·x + shift, and the mean and 1/√(σ²+ε) of x it was made from (0 and 1 without a norm)."""
+
+    scale: Array
+    shift: Array
+    mean: Array
+    inverse: Array
+
+
+def _affine(x: Array, bias: Tensor | None, norm: BatchNorm | None) -> Affine:
+    """Return what bias and batch norm do to x; in training, also track the norm's running statistics."""
+    columns = x.shape[1]
+    offset = np.zeros(columns, np.float32) if bias is None else _array(bias)
+    if norm is None:
+        ones = np.ones(columns, np.float32)
+        return Affine(ones, offset, np.zeros(columns, np.float32), ones)
+    if norm.training:
+        mean, variance = _moments(x)
+        tracked = torch.from_numpy((mean + offset).astype(np.float32))
+        norm.track(tracked, torch.from_numpy(variance.astype(np.float32)), rows=len(x))
+    else:
+        mean, variance = _array(norm.running_mean) - offset, _array(norm.running_variance)
+    inverse = 1 / np.sqrt(variance + norm.epsilon)
+    scale = _array(norm.weight) * inverse
+    values = (scale, _array(norm.bias) - mean * scale, mean, inverse)
+    return Affine(*(np.ascontiguousarray(value, np.float32) for value in values))
+
+
+def _moments(x: Array) -> tuple[Array, Array]:
+    """Return the mean and (biased) variance of each column, in float64."""
+    sums = np.empty((kernels.chunks_of(len(x)), 2, x.shape[1]), np.float32)
+    kernels.run(kernels.column_moments, x, x[0], sums)
+    first, second = sums.sum(axis=0, dtype=np.float64) / len(x)
+    return x[0] + first, np.maximum(second - first * first, 0)
+
+
+class Activate(torch.autograd.Function):
+    """dropout(PReLU(norm(x + bias) + skip))."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        x: Tensor,
+        bias: Tensor | None,
+        weight: Tensor | None,
+        shift: Tensor | None,
+        skip: Tensor | None,
+        slope: Tensor | None,
+        norm: BatchNorm | None,
+        dropout: Dropout | None,
+    ):
+        """Compute it; weight and shift are the norm's own, named so that their gradients are asked for."""
+        x = x.contiguous()
+        skip = None if skip is None else skip.contiguous()
+        ctx.affine = _affine(_array(x), bias, norm)
+        ctx.static = norm is None or not norm.training
+        ctx.drop = _drop_arguments(dropout)
+        ctx.has = (bias is not None, norm is not None, skip is not None, slope is not None)
+        out = _new(x.shape)
+        affine, slopes = ctx.affine, _slopes(slope, x.shape[1])
+        arguments = (_skip(skip, x), affine.scale, affine.shift, slopes, *ctx.drop)
+        kernels.run(kernels.forward_rows, _array(x), *arguments, _array(out))
+        ctx.save_for_backward(x, skip, slope)
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """Return the gradients of x, bias, the norm's weight and bias, skip and slope."""
+        x, skip, slope = ctx.saved_tensors
+        has_bias, has_norm, has_skip, has_slope = ctx.has
+        rows, columns = x.shape
+        a: Affine = ctx.affine
+        sums = np.empty((kernels.chunks_of(rows), 3, columns), np.float32)
+        inner = _new(x.shape)
+        arguments = (_skip(skip, x), a.scale, a.shift, _slopes(slope, columns), a.mean, *ctx.drop)
+        kernels.run(kernels.backward_rows, _array(x), *arguments, _array(grad.contiguous()), _array(inner), sums)
+        total, moment, slopes = sums.sum(axis=0, dtype=np.float64)
+        dx = inner
+        if has_norm:
+            dx = _new(x.shape) if has_skip else inner
+            share = 0.0 if ctx.static else 1 / rows
+            b, c = (-share * a.scale * a.inverse**2 * moment), (-share * a.scale * total)
+            columnwise = (a.scale, b.astype(np.float32), c.astype(np.float32))
+            kernels.run(kernels.norm_backward_rows, _array(x), a.mean, *columnwise, _array(inner), _array(dx))
+        d_bias = _tensor(a.scale * total * float(ctx.static)) if has_bias else None
+        d_weight, d_shift = (_tensor(moment * a.inverse), _tensor(total)) if has_norm else (None, None)
+        d_slope = _tensor(slopes.reshape(len(slope), -1).sum(axis=1)) if has_slope else None
+        return dx, d_bias, d_weight, d_shift, inner if has_skip else None, d_slope, None, None
+
+
+class Product(torch.autograd.Function):
+    """x W and both gradients, as torch's own but for where the results lie."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        """Multiply."""
+        ctx.save_for_backward(x, weight)
+        return torch.mm(x, weight, out=_new((len(x), weight.shape[1])))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """Return the gradients of x, if wanted, and weight."""
+        x, weight = ctx.saved_tensors
+        dx = torch.mm(grad, weight.T, out=_new(x.shape)) if ctx.needs_input_grad[0] else None
+        return dx, x.T @ grad
+
+
+class HopLinear(torch.autograd.Function):
+    """xˡ Wˡ for every hop, into one (B, K+1, H), reading and writing the hops where they lie."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        """Multiply.  x (B, K+1, F), weight (K+1, F, H)."""
+        ctx.save_for_backward(x, weight)
+        out = _new((len(x), len(weight), weight.shape[2]))
+        for hop in range(len(weight)):
+            torch.mm(x[:, hop], weight[hop], out=out[:, hop])
+        return out
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """Return the gradients of x, if wanted, and weight."""
+        x, weight = ctx.saved_tensors
+        dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
+        d_weight = torch.empty_like(weight)
+        for hop in range(len(weight)):
+            torch.mm(x[:, hop].T, grad[:, hop], out=d_weight[hop])
+            if dx is not None:
+                torch.mm(grad[:, hop], weight[hop].T, out=dx[:, hop])
+        return dx, d_weight
+
+
+class HopProducts(torch.autograd.Function):
+    """y[b, l]·vectors[l, v], and y again: who goes on with that y has its gradient added to in place, not copied."""
+
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+        """Multiply.  y (B, K+1, H), vectors (K+1, V, H) → (B, K+1, V)."""
+        vectors = vectors.contiguous()
+        ctx.save_for_backward(y, vectors)
+        out = y.new_empty(*y.shape[:2], vectors.shape[1])
+        kernels.run(kernels.product_rows, _array(y), _array(vectors), _array(out))
+        return out, y.view_as(y)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor, onward: Tensor) -> Any:
+        """Return the gradients of y and vectors; `onward` belongs to this operation alone, so it may be changed."""
+        y, vectors = ctx.saved_tensors
+        sums = np.empty((kernels.chunks_of(len(y)), *vectors.shape), np.float32)
+        onward = onward.contiguous()
+        arguments = (_array(vectors), _array(grad.contiguous()), _array(onward), sums)
+        kernels.run(kernels.product_backward_rows, _array(y), *arguments)
+        return onward, _tensor(sums.sum(axis=0, dtype=np.float64))
+
+
+class HopSum(torch.autograd.Function):
+    """Σ_l weights[b, l]·y[b, l] Wˡ, as one large product of the scaled rows."""
+
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, weights: Tensor, matrix: Tensor) -> Tensor:
+        """Multiply.  y (B, K+1, H), weights (B, K+1), matrix (K+1, H, H') → (B, H')."""
+        weights = weights.contiguous()
+        scaled = _new(y.shape)
+        kernels.run(kernels.scale_rows, _array(y), _array(weights), _array(scaled))
+        ctx.save_for_backward(y, weights, matrix, scaled)
+        return torch.mm(scaled.flatten(1), matrix.flatten(0, 1), out=_new((len(y), matrix.shape[2])))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """Return the gradients of y, weights and matrix."""
+        y, weights, matrix, scaled = ctx.saved_tensors
+        d_matrix = scaled.flatten(1).T @ grad
+        dy, products = _new(y.shape), torch.empty_like(weights)
+        torch.mm(grad, matrix.flatten(0, 1).T, out=dy.flatten(1))
+        kernels.run(kernels.scale_backward_rows, _array(y), _array(weights), _array(dy), _array(products))
+        return dy, products, d_matrix.view_as(matrix)
+
+
+def _new(shape: tuple[int, ...]) -> Tensor:
+    """Return room for a float32 tensor; that of a large one is on huge pages, and serves again (`rooms`)."""
+    return torch.empty(shape) if prod(shape) < _LARGE else torch.from_numpy(room(shape))
+
+
+def _array(x: Tensor) -> Array:
+    return x.detach().numpy()
+
+
+def _tensor(x: Array) -> Tensor:
+    return torch.from_numpy(x.astype(np.float32))
+
+
+def _skip(skip: Tensor | None, x: Tensor) -> Array:
+    return np.empty((0, x.shape[1]), np.float32) if skip is None else _array(skip)
+
+
+def _slopes(slope: Tensor | None, columns: int) -> Array:
+    return np.ones(columns, np.float32) if slope is None else np.repeat(_array(slope), columns // len(slope))
+
+
+def _drop_arguments(dropout: Dropout | None) -> tuple[int, np.float32, np.uint32, np.uint32]:
+    """Return threshold, factor of what is kept, and the two halves of the key."""
+    if dropout is None or not dropout.active:
+        return 0, np.float32(1), np.uint32(0), np.uint32(0)
+    low, high = dropout.key & 0xFFFFFFFF, dropout.key >> 32
+    return dropout.threshold, np.float32(dropout.scale), np.uint32(low), np.uint32(high)

@@ -1,0 +1,1 @@
+"""Run directories: train, resume, compare, tune."""

@@ -1,0 +1,61 @@
+"""What a finished seed left, bound together: files swapped between runs, or changed since, are refused.
+
+seals.json    the hash of rows, probabilities, attention, history and model.json, and of what result.json says
+model.json    the hash of the weights in model.safetensors
+run.json      the results of all seeds
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from gamlp.errors import FormatError
+from gamlp.storage.checksums import another_run, check_files, checksums_of, json_digest
+from gamlp.storage.files import read_json, write_json
+
+SEALS = "seals.json"
+FILES = ("rows.npy", "probabilities.npy", "attention.npy", "relations.json", "history.json", "model.json")
+
+
+def keep_result(folder: Path, result: dict[str, Any]) -> None:
+    """Write the seals, then result.json, which says that the seed is finished."""
+    whole = {"files": checksums_of(folder / name for name in FILES), "result": json_digest(result)}
+    write_json(folder / SEALS, whole)
+    write_json(folder / "result.json", result)
+
+
+def kept_result(folder: Path) -> dict[str, Any] | None:
+    """Return the result of a finished seed, or None where it is not finished."""
+    path = folder / "result.json"
+    if not path.exists():
+        return None
+    result = read_json(path)
+    if not isinstance(result, dict):
+        raise FormatError(f"{path} does not hold the result of a seed.\nRestore it, or train again.")
+    seals = seals_of(folder)
+    if "result" in seals and json_digest(result) != seals["result"]:
+        raise another_run(path)
+    return result
+
+
+def check_kept(folder: Path, *, record: Mapping[str, Any] | None = None, names: Iterable[str] | None = None) -> None:
+    """Refuse a seed's folder whose files are not those that it was finished with, or are of another run than `record`.
+
+    With `names` only these files are looked at; runs of versions without seals are taken as they are.
+    """
+    result = kept_result(folder)
+    mine = [json_digest(one) for one in record["result"]["runs"]] if record is not None else []
+    if record is not None and result is not None and json_digest(result) not in mine:
+        raise another_run(folder / "result.json")
+    check_files(folder, seals_of(folder).get("files", {}), names)
+
+
+def seals_of(folder: Path) -> dict[str, Any]:
+    """Return what the files of a seed must be; nothing, where it has no seals."""
+    path = folder / SEALS
+    seals = read_json(path) if path.exists() else {}
+    if not isinstance(seals, dict) or not isinstance(seals.get("files", {}), dict):
+        raise FormatError(f"{path} does not describe the files of a seed.\nRestore it, or train again.")
+    return seals

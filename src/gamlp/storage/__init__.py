@@ -1,0 +1,1 @@
+"""The floor under all rooms: atomic writes, checksums, locks, memory-mapped reading, huge pages, threads."""

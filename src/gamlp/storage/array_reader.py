@@ -1,0 +1,152 @@
+"""Read arrays a piece at a time: mapped files through plain reads, anything else by slices.
+
+A plain read goes into a buffer of known size, and a file that ends early or cannot be read is an error with its name;
+through the map the same would count as resident memory without end, and kill the process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gamlp.errors import StorageError
+from gamlp.storage.files import Array, is_whole_file
+
+Loaded = TypeVar("Loaded")
+
+
+def ahead(load: Callable[[int], Loaded], count: int) -> Iterator[Loaded]:
+    """Yield load(0) … load(count−1), each loaded by a thread while the one before is worked on.
+
+    Piece i+1 is loaded while piece i is in use: `load` may use two buffers in turn.
+    """
+    if count < 2:
+        yield from map(load, range(count))
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="gamlp-read") as reader:
+        waiting = reader.submit(load, 0)
+        for at in range(1, count + 1):
+            loaded = waiting.result()
+            if at < count:
+                waiting = reader.submit(load, at)
+            yield loaded
+
+
+def pieces(array: Array, size: int = 2**21) -> Iterator[Array]:
+    """Yield a long array of one dimension a few MiB at a time; each piece is gone when the next one comes."""
+    source, buffer = ArrayReader(array), np.empty(min(size, len(array)), array.dtype)
+    for first in range(0, len(array), size):
+        yield source.rows(first, min(first + size, len(array)), buffer)
+    source.close()
+
+
+class ArrayReader:
+    """An array, or anything with a shape that can be sliced, read by spans of rows and columns."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+        self.shape: tuple[int, ...] = tuple(array.shape)
+        self._file = os.open(array.filename, os.O_RDONLY) if is_whole_file(array) else None
+        self._at_first = self._state()
+
+    def close(self) -> None:
+        """Let the file go."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __del__(self) -> None:
+        if getattr(self, "_file", None) is not None:
+            self.close()
+
+    def rows(self, first: int, last: int, buffer: Array) -> Array:
+        """Return array[first:last], copied into the beginning of `buffer`, which has its type and width."""
+        part = buffer[: last - first]
+        if self._file is not None and self.array.flags.c_contiguous:
+            self._read(part, first * self._row_bytes)
+        elif self._file is not None and self.array.ndim == 2:
+            part[...] = self.columns(first, last, slice(0, self.shape[1]))
+        else:
+            part[...] = self.array[first:last]
+        return part
+
+    def block(self, first: int, last: int, columns: slice, buffer: Array | None = None) -> Array:
+        """Return array[first:last, columns] as float32, by rows, or by columns where the file is.
+
+        A file of float32 by columns is read into `buffer`, float32 of one dimension, if there is one.
+        """
+        array = self.array
+        if self._file is None or array.ndim != 2:
+            return np.ascontiguousarray(array[first:last, columns], dtype=np.float32)
+        if array.flags.c_contiguous:
+            whole = self.rows(first, last, np.empty((last - first, self.shape[1]), array.dtype))
+            return np.ascontiguousarray(whole[:, columns], dtype=np.float32)
+        return self.columns(first, last, columns, buffer).astype(np.float32, copy=False)
+
+    def columns(self, first: int, last: int, columns: slice, buffer: Array | None = None) -> Array:
+        """Return array[first:last, columns] of a file by columns, as it is stored."""
+        array, width, count = self.array, columns.stop - columns.start, last - first
+        if buffer is None or array.dtype != buffer.dtype:
+            buffer = np.empty(width * count, array.dtype)
+        by_columns = buffer[: width * count].reshape(width, count)
+        for at, column in enumerate(range(columns.start, columns.stop)):
+            self._read(by_columns[at], (column * self.shape[0] + first) * array.dtype.itemsize)
+        return by_columns.T
+
+    def bytes_a_row(self, width: int) -> int:
+        """Return what reading one row of so many columns costs: a file by rows is read with all of them."""
+        if hasattr(self.array, "bytes_a_row"):
+            return int(self.array.bytes_a_row(width))
+        by_rows = isinstance(self.array, np.memmap) and self.array.flags.c_contiguous
+        return 4 * width + (self._row_bytes if by_rows else 4 * width)
+
+    def check_unchanged(self) -> None:
+        """Refuse to go on with a file that someone wrote to in the meantime."""
+        if hasattr(self.array, "check_unchanged"):  # made of a file as it is read: it knows which
+            self.array.check_unchanged()
+        if self._state() != self._at_first:
+            raise StorageError(
+                f"{self.array.filename} was changed while it was being read.\n"
+                "Nothing was made of it. Let one program at a time work on it, then run again."
+            )
+
+    @property
+    def _row_bytes(self) -> int:
+        return int(self.array.dtype.itemsize * np.prod(self.shape[1:], dtype=np.int64))
+
+    def _state(self) -> tuple[int, int] | None:
+        if self._file is None:
+            return None
+        found = os.fstat(self._file)
+        return found.st_size, found.st_mtime_ns
+
+    def _read(self, part: Array, offset: int) -> None:
+        """Fill `part` from the file, `offset` bytes into the array."""
+        assert self._file is not None
+        target = part.reshape(-1).view(np.uint8).data
+        done = 0
+        while done < len(target):
+            try:
+                count = os.preadv(self._file, [target[done:]], self.array.offset + offset + done)
+            except OSError as error:
+                raise StorageError(
+                    f"{self.array.filename} could not be read: {error.strerror or error}.\n"
+                    "Is the disk, or the network drive, still there? Copy or make the file again."
+                ) from error
+            if not count:
+                raise StorageError(
+                    f"{self.array.filename} ends {len(target) - done:,} bytes before its array does.\n"
+                    "It was cut short while in use: copy or make it again."
+                )
+            done += count
+
+
+def close_all(sources: Sequence[ArrayReader | None]) -> None:
+    """Close what is open."""
+    for source in sources:
+        if source is not None:
+            source.close()

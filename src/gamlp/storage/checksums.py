@@ -1,0 +1,104 @@
+"""Checksums of what gamlp writes, compared when it is read: a disk that forgets a bit is found out, not believed.
+
+    a JSON file         its last key, "checksum", is a hash of all others
+    files of a folder   a JSON file beside them names each with its hash: {"rows.npy": "3f…", …}
+    a safetensors file  the hash of names, types, shapes and values is in its header
+
+Files without a checksum, of an older version or written by hand, are read as they are. Cost: one pass at about 1 GB/s.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from gamlp.errors import MissingFileError, StorageError
+
+KEY = "checksum"
+READ = 2**22
+
+
+def sealed(content: object) -> object:
+    """Return JSON content with its checksum; what is no object has no place for one, and stays as it is."""
+    if not isinstance(content, dict):
+        return content
+    return {**content, KEY: json_digest(content)}
+
+
+def unsealed(content: Any, path: Path) -> Any:
+    """Return JSON content without its checksum; refuse it where that does not fit."""
+    if not isinstance(content, dict) or KEY not in content:
+        return content
+    rest = {key: value for key, value in content.items() if key != KEY}
+    if json_digest(rest) != content[KEY]:
+        raise changed(path)
+    return rest
+
+
+def json_digest(content: object) -> str:
+    """Return a hash of what a JSON file says, however it is laid out."""
+    content = json.loads(json.dumps(content))  # as it will be read: keys are words
+    return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
+
+
+def file_checksum(path: Path) -> str:
+    """Return a hash of a file's bytes."""
+    total = hashlib.blake2b(digest_size=16)
+    with path.open("rb", buffering=0) as file:
+        while part := file.read(READ):
+            total.update(part)
+    return total.hexdigest()
+
+
+def write_hashed(path: Path, parts: Iterable[bytes | memoryview]) -> str:
+    """Write the parts to a file, and that to the disk; return what `file_checksum` would.
+
+    A part is hashed on a thread of its own while the next one is made: whoever makes them may use two buffers in turn.
+    """
+    total = hashlib.blake2b(digest_size=16)
+    with path.open("wb") as file, ThreadPoolExecutor(1, thread_name_prefix="gamlp-hash") as thread:
+        hashed = thread.submit(total.update, b"")
+        for part in parts:
+            hashed.result()
+            hashed = thread.submit(total.update, part)
+            file.write(part)
+        file.flush()
+        os.fsync(file.fileno())
+        hashed.result()
+    return total.hexdigest()
+
+
+def checksums_of(paths: Iterable[Path]) -> dict[str, str]:
+    """Return the hash of each file by its name; of those that are there."""
+    return {path.name: file_checksum(path) for path in paths if path.is_file()}
+
+
+def check_files(folder: Path, seals: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
+    """Refuse files of `folder` that are not as they were sealed; with `names` only these are looked at."""
+    for name, seal in seals.items():
+        if Path(name).name != name or (names is not None and name not in names):
+            continue
+        path = folder / name
+        if not path.is_file():
+            raise MissingFileError(f"{path} is not there.\nIt was written with the others: copy the whole folder.")
+        if file_checksum(path) != seal:
+            raise changed(path)
+
+
+def changed(path: Path) -> StorageError:
+    """Return the error for content that is not what was written."""
+    return StorageError(
+        f"{path} has changed since it was written: its checksum differs.\nRestore it from a copy, or make it again."
+    )
+
+
+def another_run(path: Path) -> StorageError:
+    """Return the error for a file that belongs to other work."""
+    return StorageError(
+        f"{path} belongs to another run, seed or stage.\nRestore its own, or remove it and train again."
+    )

@@ -1,0 +1,79 @@
+"""Folders that are there whole or not at all: filled beside their place, then put there in one step.
+
+Where an older folder is in the place, the two are exchanged (Linux: renameat2), so that at every moment one of them is
+whole and in place; elsewhere the older one is renamed out of the way first.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from gamlp.errors import StorageError
+from gamlp.storage.files import sync_folder
+from gamlp.storage.locks import hold, sweep
+
+HERE, EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+
+
+@contextmanager
+def making(place: Path) -> Iterator[Path]:
+    """Yield a new folder; when the block ends without an error it takes the place of whatever is at `place`."""
+    place = place.absolute()
+    try:
+        sweep(place)
+        with _temporary(place) as temporary:
+            yield temporary
+            put_in_place(temporary, place)
+    except OSError as error:
+        raise StorageError(
+            f"{place} could not be written: {error.strerror or error}.\n"
+            "What was there before is untouched. Free some space or choose another folder, then run again."
+        ) from error
+
+
+@contextmanager
+def _temporary(place: Path) -> Iterator[Path]:
+    temporary = place.with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
+    descriptor = None
+    try:
+        temporary.mkdir(parents=True)
+        if os.name != "nt":
+            descriptor = os.open(temporary, os.O_RDONLY)
+            hold(descriptor)
+        yield temporary
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def put_in_place(whole: Path, place: Path) -> None:
+    """Rename a finished folder to its place; an older one that is there goes once the new one is safe."""
+    place = place.absolute()
+    old = whole
+    if not place.exists():
+        whole.rename(place)
+    elif not exchange(whole, place):
+        old = place.with_name(f".{place.name}.{secrets.token_hex(4)}.old")
+        place.rename(old)
+        try:
+            whole.rename(place)
+        except OSError:
+            old.rename(place)
+            raise
+    sync_folder(place.parent)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def exchange(one: Path, other: Path) -> bool:
+    """Let two folders change names in one step; False where the system cannot."""
+    with suppress(AttributeError, OSError):
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+        return int(rename(HERE, os.fsencode(one), HERE, os.fsencode(other), EXCHANGE)) == 0
+    return False

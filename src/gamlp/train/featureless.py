@@ -1,0 +1,93 @@
+"""Features for every node of a heterogeneous graph: those that came, and others for types that came without any.
+
+Embeddings are trained once for a graph and its settings, with a fixed seed, and kept in the cache: all seeds of a run
+share their hops. They are as wide as the features unless told otherwise; where they are wider, the features are
+projected to their width at random. Embeddings made elsewhere can be given instead.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
+from gamlp.errors import ShapeError
+from gamlp.graph.build.hetero_assemble import projected
+from gamlp.graph.graph import Graph, check_features
+from gamlp.graph.hetero import HeteroGraph
+from gamlp.graph.hetero_features import check_some, from_neighbours
+from gamlp.progress import log
+from gamlp.settings import Settings
+from gamlp.storage.files import Array, digest, read_array
+
+SEED = 0
+
+
+def filled_features(graph: Graph, settings: Settings, *, cache: Path | None = None) -> Array:
+    """Return the features of all nodes, (N, F')."""
+    if not isinstance(graph, HeteroGraph) or all(kind.described for kind in graph.types):
+        return graph.features
+    if settings.featureless == "neighbours":
+        return from_neighbours(graph)
+    if settings.featureless == "zeros":
+        return check_some(graph).features
+    if settings.embedding_file:
+        return with_rows(graph, given_embeddings(graph, Path(settings.embedding_file)))
+    return with_rows(graph, trained_embeddings(graph, embedding_settings(graph, settings), cache=cache))
+
+
+def check_filling(graph: HeteroGraph, settings: Settings) -> None:
+    """Refuse what could not be filled, before anything is trained."""
+    if all(kind.described for kind in graph.types):
+        return
+    if settings.featureless != "embeddings":
+        check_some(graph)
+    elif settings.embedding_file:
+        given_embeddings(graph, Path(settings.embedding_file))
+    else:
+        embedding_settings(graph, settings)
+
+
+def embedding_settings(graph: HeteroGraph, settings: Settings) -> EmbeddingSettings:
+    """Return how embeddings are trained: as wide as the features, unless the settings say otherwise."""
+    width = graph.features.shape[1]
+    usual = {"dimension": width + width % 2} if width else {}
+    return embedding_settings_from({**usual, **settings.embedding})
+
+
+def given_embeddings(graph: HeteroGraph, path: Path) -> Array:
+    """Read embeddings made elsewhere, (N, d): a .npy, or the folder that gamlp embed made."""
+    rows = read_array(path / "entities.npy" if path.is_dir() else path, memory_map=True)
+    if rows.ndim != 2 or len(rows) != graph.nodes:
+        order = ", ".join(f"{kind.nodes:,} of {kind.name}" for kind in graph.types)
+        raise ShapeError(
+            f"{path} holds an array {rows.shape}, the graph has {graph.nodes:,} nodes.\n"
+            f"Expected one row per node, in this order: {order}."
+        )
+    check_features(rows, graph.nodes)
+    return rows
+
+
+def trained_embeddings(graph: HeteroGraph, settings: EmbeddingSettings, *, cache: Path | None) -> Array:
+    """Train an embedding for every node on the triples (head, relation, tail), or find it in the cache; (N, d)."""
+    from gamlp.embed.sources import triples_from
+    from gamlp.embed.train import train_embeddings
+
+    triples = triples_from(graph)
+    place = None if cache is None else cache / f"embeddings-{digest(triples.fingerprint(), settings.model_dump_json())}"
+    found = train_embeddings(triples, settings, seed=SEED, folder=place)
+    if found.scores is not None:
+        log.info("embeddings: %s", found.scores)
+    return found.entities
+
+
+def with_rows(graph: HeteroGraph, rows: Array) -> Array:
+    """Return the features, and `rows` for every node of a type without any; (N, the larger width)."""
+    width = max(graph.features.shape[1], rows.shape[1])
+    features = np.empty((graph.nodes, width), np.float32)
+    for kind in graph.types:
+        place = slice(kind.start, kind.stop)
+        values = graph.features[place] if kind.described else rows[place]
+        features[place] = values if values.shape[1] == width else projected(values, width, key=kind.name)
+    return features
