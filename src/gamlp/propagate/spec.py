@@ -39,7 +39,7 @@ class Propagation:
     """
 
     hops: int
-    normalization: Normalization = Normalization()
+    normalization: Normalization = Normalization()  # noqa: RUF009 — frozen
     rows: Array | None = None
     keep: Keep = "all"
     stationary: bool = False
