@@ -12,16 +12,16 @@ row is read and written once; sums are taken in the order of the ids' places. Co
 """
 
 # Compiled functions take plain positional arguments, and numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from numba import njit
 
 from gamlp.storage.files import Array
+from gamlp.storage.numba_cache import cached_njit
 
 EPSILON = 1e-10
 
@@ -40,7 +40,7 @@ def update_rows(
     _update(table, sums, joined[order], order, first, second, third, np.float32(rate), np.float32(3 * regularization))
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"}, boundscheck=False)
+@cached_njit(fastmath={"contract", "reassoc", "nsz"}, boundscheck=False)
 def _update(table, sums, rows, order, first, second, third, rate, pull):
     width = table.shape[1]
     total = np.empty(width, np.float32)

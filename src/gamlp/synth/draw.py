@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from math import gcd
 
 import numpy as np
-from numba import njit
 
 from gamlp.graph.build.edge_groups import Edges
 from gamlp.storage.files import Array
+from gamlp.storage.numba_cache import cached_njit
 from gamlp.synth.shapes import SynthShape
 
 BATCH = 2**20  # edges, or nodes, drawn at a time: part of what a seed means
@@ -93,14 +93,14 @@ class Drawing:
         return np.asarray(np.minimum(at * shape.community + inside, shape.nodes - 1))
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def _class_of(community: int, seed: int, classes: int) -> int:
     mixed = (np.uint64(community) + np.uint64(seed + 1)) * np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
     return np.int64((mixed >> np.uint64(33)) % np.uint64(classes))  # type: ignore[return-value]
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def _classes(communities: Array, seed: int, classes: int) -> Array:
     found = np.empty(len(communities), np.int64)
     for i in range(len(communities)):
@@ -108,7 +108,7 @@ def _classes(communities: Array, seed: int, classes: int) -> Array:
     return found
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def _seek(at: Array, labels: Array, communities: int, seed: int, classes: int) -> None:
     """Move each place on to a community of its class."""
     for i in range(len(at)):

@@ -9,7 +9,7 @@ torch's, and is not safe to enter from several threads.
 """
 
 # Compiled functions take plain positional arguments, and numba infers their types.
-# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator"
+# mypy: disable-error-code="no-untyped-def, no-untyped-call"
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numba import njit
+
+from gamlp.storage.numba_cache import cached_njit
 
 CHUNK = 256
 _ALONE = 1 << 17
 """Arrays with fewer elements than this are not worth a second thread."""
 
-_compile = njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"}, boundscheck=False)
+_compile = cached_njit(fastmath={"contract", "reassoc", "nsz"}, boundscheck=False)
 
 
 def chunks_of(rows: int) -> int:
