@@ -15,13 +15,15 @@ from gamlp.labels import (
     correct_and_smooth,
 )
 from gamlp.labels.correction import autoscale, correct, smooth
-from gamlp.propagate import Propagator
+from gamlp.labels.initial import initial_labels
+from gamlp.propagate.engines.local import LocalEngine
 from gamlp.propagate.normalize import Normalization
 
 CLASSES = 3
 TRAIN = np.arange(0, 24, 2)
 LABELS = np.random.default_rng(5).integers(0, CLASSES, size=40)
 GUESSES = np.random.default_rng(6).dirichlet(np.ones(CLASSES), size=40).astype(np.float32)
+ENGINE = LocalEngine()
 NOTHING = CorrectAndSmooth(None, None)
 
 
@@ -51,13 +53,13 @@ def test_equals_pytorch_geometric(random_graph, r, scale):
     smoothed = other.smooth(corrected, *arguments).numpy()
 
     normalization = Normalization(r=r, self_loops=False)
-    hop, truth = Propagator(random_graph, normalization), np.eye(CLASSES, dtype=np.float32)[LABELS[TRAIN]]
-    ours = correct(GUESSES, hop, TRAIN, truth, Correction(0.9, scale, normalization, 20))
+    graph, known = random_graph, initial_labels(40, CLASSES, TRAIN, LABELS[TRAIN])
+    ours = correct(ENGINE, GUESSES, graph, known, Correction(0.9, scale, normalization, 20))
     assert_allclose(ours, corrected.numpy(), atol=1e-5)
-    assert_allclose(smooth(ours, hop, TRAIN, truth, Smoothing(0.7, normalization, 10)), smoothed, atol=1e-5)
+    assert_allclose(smooth(ENGINE, ours, graph, known, Smoothing(0.7, normalization, 10)), smoothed, atol=1e-5)
 
     settings = CorrectAndSmooth(Correction(0.9, scale, normalization, 20), Smoothing(0.7, normalization, 10))
-    result = correct_and_smooth(GUESSES, random_graph, TRAIN, LABELS[TRAIN], settings=settings)
+    result = correct_and_smooth(ENGINE, GUESSES, random_graph, TRAIN, LABELS[TRAIN], settings=settings)
     assert_allclose(result, smoothed / smoothed.sum(axis=1, keepdims=True), atol=1e-5)
     assert_array_equal(result.argmax(axis=1), smoothed.argmax(axis=1))
 
@@ -67,7 +69,7 @@ def test_one_correction_by_hand(graph_of):
     guesses = np.array([[0.5, 0.5], [0.6, 0.4]], dtype=np.float32)
     # error of node 0: (−½, ½); one fixed step with α = ½ brings node 1 half of it: (−¼, ¼)
     only = CorrectAndSmooth(Correction(alpha=0.5, scale=1.0, steps=1), None)
-    result = correct_and_smooth(guesses, pair, np.array([0]), np.array([1]), settings=only)
+    result = correct_and_smooth(ENGINE, guesses, pair, np.array([0]), np.array([1]), settings=only)
     assert_allclose(result, [[0, 1], [0.35, 0.65]], atol=1e-6)
 
 
@@ -76,17 +78,17 @@ def test_an_overdone_correction_stays_a_probability(graph_of):
     guesses = np.array([[0.5, 0.5], [0.6, 0.4]], dtype=np.float32)
     # three times (−¼, ¼) makes (−0.15, 1.15) of node 1
     only = CorrectAndSmooth(Correction(alpha=0.5, scale=3.0, steps=1), None)
-    assert_allclose(correct_and_smooth(guesses, pair, np.array([0]), np.array([1]), settings=only)[1], [0, 1])
+    assert_allclose(correct_and_smooth(ENGINE, guesses, pair, np.array([0]), np.array([1]), settings=only)[1], [0, 1])
 
 
 def test_errors_are_clipped_at_one_by_hand(graph_of):
     star = graph_of(4, [(0, 1), (0, 2), (0, 3)])
     guesses = np.array([[0.2, 0.3, 0.5], [1, 0, 0], [1, 0, 0], [0.6, 0.2, 0.2]], dtype=np.float32)
     how = Correction(alpha=0.5, normalization=Normalization(r=1.0, self_loops=False), steps=1)
-    truth = np.array([[0, 1, 0], [0, 1, 0], [0, 1, 0]], dtype=np.float32)
+    known = initial_labels(4, 3, np.array([1, 2, 3]), np.array([1, 1, 1]))
     # errors of the leaves: (−1, 1, 0) twice and (−0.6, 0.8, −0.2); their sum, halved, is (−1.3, 1.4, −0.1) at the hub,
     # clipped to (−1, 1, −0.1); σ = (2 + 2 + 1.6)/3
-    result = correct(guesses, Propagator(star, how.normalization), np.array([1, 2, 3]), truth, how)
+    result = correct(ENGINE, guesses, star, known, how)
     expected = guesses[0] + (5.6 / 3 / 2.1) * np.array([-1, 1, -0.1])
     assert_allclose(result[0], expected, rtol=1e-5)
 
@@ -99,20 +101,20 @@ def test_autoscale_by_hand():
 
 def test_perfect_training_predictions_stay_finite(random_graph):
     guesses = np.eye(CLASSES, dtype=np.float32)[LABELS]
-    result = correct_and_smooth(guesses, random_graph, TRAIN, LABELS[TRAIN])
+    result = correct_and_smooth(ENGINE, guesses, random_graph, TRAIN, LABELS[TRAIN])
     assert np.isfinite(result).all()
     assert_allclose(result.sum(axis=1), 1, rtol=1e-5)
 
 
 def test_an_isolated_node_keeps_its_prediction(random_graph):
-    result = correct_and_smooth(GUESSES, random_graph, TRAIN, LABELS[TRAIN])
+    result = correct_and_smooth(ENGINE, GUESSES, random_graph, TRAIN, LABELS[TRAIN])
     assert_allclose(result[38:], GUESSES[38:], rtol=1e-5)
     assert not np.allclose(result[:38], GUESSES[:38], atol=0.05)
 
 
 def test_the_input_is_left_alone(random_graph):
     guesses = GUESSES.copy()
-    correct_and_smooth(guesses, random_graph, TRAIN, LABELS[TRAIN])
+    correct_and_smooth(ENGINE, guesses, random_graph, TRAIN, LABELS[TRAIN])
     assert_array_equal(guesses, GUESSES)
 
 
@@ -126,10 +128,10 @@ def test_choosing_finds_what_helps_two_communities(graph_of):
     truth = np.repeat([0, 1], 10)
     guesses = np.full((20, 2), 0.5, dtype=np.float32) + np.array([0.01, -0.01], dtype=np.float32)  # all say class 0
     split = Split(train=np.array([0, 1, 2, 10, 11, 12]), valid=np.array([3, 13, 14]), test=np.array([4, 5, 15, 16]))
-    settings, result = choose_correct_and_smooth(guesses, graph, split, truth[split.train], truth[split.valid])
+    settings, result = choose_correct_and_smooth(ENGINE, guesses, graph, split, truth[split.train], truth[split.valid])
     assert settings != NOTHING
     assert_array_equal(result.argmax(axis=1), truth)
-    again = correct_and_smooth(guesses, graph, split.train, truth[split.train], settings=settings)
+    again = correct_and_smooth(ENGINE, guesses, graph, split.train, truth[split.train], settings=settings)
     assert_array_equal(again, result)
 
 
@@ -138,7 +140,9 @@ def test_choosing_nothing_where_nothing_helps(random_graph):
     split = split_of(np.arange(1, 24, 2))
     guesses = GUESSES.copy()
     guesses[split.valid] = np.eye(CLASSES)[LABELS[split.valid]]
-    settings, result = choose_correct_and_smooth(guesses, random_graph, split, LABELS[split.train], LABELS[split.valid])
+    settings, result = choose_correct_and_smooth(
+        ENGINE, guesses, random_graph, split, LABELS[split.train], LABELS[split.valid]
+    )
     assert settings == NOTHING
     assert_array_equal(result, guesses)
 
@@ -158,15 +162,16 @@ def test_the_two_rounds_of_choosing(graph_of, monkeypatch, right, winner):
     smoothings = {"": None, "s": Smoothing(0.1), "t": Smoothing(0.2)}
     names = {CorrectAndSmooth(c, s): x + y for x, c in corrections.items() for y, s in smoothings.items()}
 
-    def rows(count):
+    def guesses(count):
         return np.array([[0.0, 1.0]] * count + [[1.0, 0.0]] * (5 - count))
 
-    def stand_in(*_, settings, **__):
-        return rows(right[names[settings]])
+    def stand_in(*_, settings, rows=slice(None)):
+        return guesses(right.get(names[settings], 1))[rows]
 
     monkeypatch.setattr("gamlp.labels.choose.correct_and_smooth", stand_in)
     settings, result = choose_correct_and_smooth(
-        rows(1),
+        ENGINE,
+        guesses(1),
         graph_of(5, [(0, 1)]),
         Split(np.array([4]), np.arange(4), np.array([], dtype=np.int64)),
         np.array([0]),
@@ -175,15 +180,15 @@ def test_the_two_rounds_of_choosing(graph_of, monkeypatch, right, winner):
         smoothings=[smoothings["s"], smoothings["t"]],
     )
     assert names[settings] == winner
-    assert_array_equal(result, rows(right.get(winner, 1)))
+    assert_array_equal(result, guesses(right.get(winner, 1)))
 
 
 def test_choosing_does_not_depend_on_the_test_ids(random_graph):
     split = split_of(np.arange(1, 24, 2))
     fewer = Split(split.train, split.valid, split.test[:1])
     known = (LABELS[split.train], LABELS[split.valid])
-    one = choose_correct_and_smooth(GUESSES, random_graph, split, *known)
-    other = choose_correct_and_smooth(GUESSES, random_graph, fewer, *known)
+    one = choose_correct_and_smooth(ENGINE, GUESSES, random_graph, split, *known)
+    other = choose_correct_and_smooth(ENGINE, GUESSES, random_graph, fewer, *known)
     assert one[0] == other[0]
     assert_array_equal(one[1], other[1])
 
@@ -191,14 +196,37 @@ def test_choosing_does_not_depend_on_the_test_ids(random_graph):
 def test_choosing_without_validation_nodes_changes_nothing(random_graph):
     none = np.zeros(0, dtype=np.int64)
     settings, _ = choose_correct_and_smooth(
-        GUESSES, random_graph, Split(TRAIN, none, none), LABELS[TRAIN], none, corrections=[Correction()], smoothings=[]
+        ENGINE,
+        GUESSES,
+        random_graph,
+        Split(TRAIN, none, none),
+        LABELS[TRAIN],
+        none,
+        corrections=[Correction()],
+        smoothings=[],
     )
     assert settings == NOTHING
 
 
 def test_labels_of_the_whole_graph_are_refused(random_graph):
     with pytest.raises(ShapeError, match="40 rows for 12 training nodes"):
-        correct_and_smooth(GUESSES, random_graph, TRAIN, LABELS)
+        correct_and_smooth(ENGINE, GUESSES, random_graph, TRAIN, LABELS)
     split = split_of(np.arange(1, 24, 2))
     with pytest.raises(ShapeError, match="40 rows for 12 validation nodes"):
-        choose_correct_and_smooth(GUESSES, random_graph, split, LABELS[TRAIN], LABELS)
+        choose_correct_and_smooth(ENGINE, GUESSES, random_graph, split, LABELS[TRAIN], LABELS)
+
+
+@pytest.mark.parametrize("settings", [CorrectAndSmooth(Correction(), None), CorrectAndSmooth(), NOTHING])
+def test_rows_are_those_of_the_whole(random_graph, settings):
+    rows = np.array([39, 3, 3, 0])
+    some = correct_and_smooth(ENGINE, GUESSES, random_graph, TRAIN, LABELS[TRAIN], settings=settings, rows=rows)
+    whole = correct_and_smooth(ENGINE, GUESSES, random_graph, TRAIN, LABELS[TRAIN], settings=settings)
+    assert_array_equal(some, whole[rows])
+
+
+def test_without_known_labels_predictions_are_smoothed_as_they_are(graph_of):
+    pair, none = graph_of(2, [(0, 1)]), np.zeros(0, np.int64)
+    guesses = np.array([[1, 0], [0, 1]], dtype=np.float32)
+    settings = CorrectAndSmooth(Correction(), Smoothing(alpha=0.25, steps=1))
+    result = correct_and_smooth(ENGINE, guesses, pair, none, none, settings=settings)
+    assert_allclose(result, [[0.75, 0.25], [0.25, 0.75]])  # a quarter of the neighbour's

@@ -5,10 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gamlp.errors import SettingsError
-from gamlp.labels import hops as label_hops_module
 from gamlp.labels import initial_labels, label_hops
 from gamlp.labels.hops import deal
+from gamlp.propagate.engines.local import LocalEngine
 from gamlp.propagate.normalize import Normalization
+from gamlp.propagate.spec import Propagation
 
 MEAN = Normalization(r=0.0, self_loops=False)
 TRAIN = np.arange(0, 24, 2)  # 12 training nodes of the random graph
@@ -29,19 +30,20 @@ def with_reliable(seed, labels=None):
 def test_the_own_label_comes_back_on_a_path_by_hand(graph_of):
     path = graph_of(3, [(0, 1), (1, 2)])
     initial = initial_labels(3, 2, np.array([0, 2]), np.array([0, 1]))
-    options = {"hops": 2, "normalization": MEAN, "train_ids": np.array([0, 2])}
+    given = (LocalEngine(), path, initial, Propagation(2, MEAN))
     # two steps from an end: to the middle, then back or on, each 1/2
-    assert_allclose(label_hops(path, initial, **options), [[0.5, 0.5], [0, 0], [0.5, 0.5]])
+    assert_allclose(label_hops(*given, train_ids=initial.ids), [[0.5, 0.5], [0, 0], [0.5, 0.5]])
     # out of fold, each end sees the other's label alone
-    assert_allclose(label_hops(path, initial, folds=2, **options), [[0, 0.5], [0, 0], [0.5, 0]])
+    assert_allclose(label_hops(*given, train_ids=initial.ids, folds=2), [[0, 0.5], [0, 0], [0.5, 0]])
 
 
 @pytest.mark.parametrize("normalization", [MEAN, Normalization(r=0.5, self_loops=True), Normalization(r=1.0)])
 def test_one_fold_is_the_power_of_the_dense_matrix(random_graph, dense_hat, normalization):
     initial = with_reliable(0)
-    expected = np.linalg.matrix_power(dense_hat(random_graph, normalization), 3) @ initial.astype(float)
+    expected = np.linalg.matrix_power(dense_hat(random_graph, normalization), 3) @ initial[:].astype(float)
     rows = np.array([39, 4, 0, 17])
-    result = label_hops(random_graph, initial, hops=3, normalization=normalization, train_ids=TRAIN, rows=rows)
+    spec = Propagation(3, normalization, rows=rows)
+    result = label_hops(LocalEngine(), random_graph, initial, spec, train_ids=TRAIN)
     assert result.shape == (4, CLASSES)
     assert result.dtype == np.float32
     assert_allclose(result, expected[rows], rtol=1e-5, atol=1e-7)
@@ -54,16 +56,15 @@ def test_folds_equal_a_dense_propagation_without_the_own_part(random_graph, dens
     part_of = deal(40, TRAIN, folds, 6)
     expected = np.empty((40, CLASSES))
     for node in range(40):
-        seen = initial.astype(float)
+        seen = initial[:].astype(float)
         if part_of[node]:
             seen[part_of == part_of[node]] = 0
         expected[node] = power[node] @ seen
-    result = label_hops(random_graph, initial, hops=2, normalization=MEAN, train_ids=TRAIN, folds=folds, seed=6)
+    options = {"train_ids": TRAIN, "folds": folds, "seed": 6}
+    result = label_hops(LocalEngine(), random_graph, initial, Propagation(2, MEAN), **options)
     assert_allclose(result, expected, rtol=1e-5, atol=1e-7)
     rows = np.array([30, 2, 0, 3])
-    some = label_hops(
-        random_graph, initial, hops=2, normalization=MEAN, train_ids=TRAIN, folds=folds, seed=6, rows=rows
-    )
+    some = label_hops(LocalEngine(), random_graph, initial, Propagation(2, MEAN, rows=rows), **options)
     assert_array_equal(some, result[rows])
 
 
@@ -72,33 +73,31 @@ def test_a_training_row_does_not_change_with_its_own_label(random_graph):
     labels = labels_of(2)
     changed = {1: 0, 4: 0}
     for folds in changed:
-        before = label_hops(
-            random_graph, with_reliable(2), hops=2, normalization=MEAN, train_ids=TRAIN, folds=folds, seed=2
-        )
+        options = {"train_ids": TRAIN, "folds": folds, "seed": 2}
+        before = label_hops(LocalEngine(), random_graph, with_reliable(2), Propagation(2, MEAN), **options)
         for place, node in enumerate(TRAIN):
             other = labels.copy()
             other[place] = (labels[place] + 1) % CLASSES
-            after = label_hops(
-                random_graph, with_reliable(2, other), hops=2, normalization=MEAN, train_ids=TRAIN, folds=folds, seed=2
-            )
+            after = label_hops(LocalEngine(), random_graph, with_reliable(2, other), Propagation(2, MEAN), **options)
             changed[folds] += not np.array_equal(before[node], after[node])
     assert changed == {1: len(TRAIN), 4: 0}
 
 
 def test_other_rows_equal_the_single_propagation(random_graph):
     others = np.setdiff1d(np.arange(40), TRAIN)
-    options = {"hops": 3, "normalization": MEAN, "train_ids": TRAIN}
-    single = label_hops(random_graph, with_reliable(3), **options)
-    folded = label_hops(random_graph, with_reliable(3), folds=4, **options)
+    given = (LocalEngine(), random_graph, with_reliable(3), Propagation(3, MEAN))
+    single = label_hops(*given, train_ids=TRAIN)
+    folded = label_hops(*given, train_ids=TRAIN, folds=4)
     assert_allclose(folded[others], single[others], rtol=1e-5, atol=1e-7)
     assert not np.allclose(folded[TRAIN], single[TRAIN])
 
 
-def test_blocks_of_columns_change_nothing(random_graph, monkeypatch):
-    options = {"hops": 2, "normalization": MEAN, "train_ids": TRAIN, "folds": 3}
-    whole = label_hops(random_graph, with_reliable(4), **options)
-    monkeypatch.setattr(label_hops_module, "BLOCK_ENTRIES", 3 * 40)  # 3 columns, then 1
-    assert_allclose(label_hops(random_graph, with_reliable(4), **options), whole, rtol=1e-6)
+@pytest.mark.parametrize("folds", [1, 3])
+def test_a_memory_limit_changes_no_bit(random_graph, folds):
+    given = (random_graph, with_reliable(4), Propagation(2, MEAN, rows=np.array([39, 4, 0, 17])))
+    options = {"train_ids": TRAIN, "folds": folds}
+    limited = label_hops(LocalEngine(memory=2**23), *given, **options)
+    assert_array_equal(limited, label_hops(LocalEngine(), *given, **options))
 
 
 def test_dealing_is_even_seeded_and_of_training_nodes_alone():
@@ -112,4 +111,4 @@ def test_dealing_is_even_seeded_and_of_training_nodes_alone():
 
 def test_no_parts_are_refused(random_graph):
     with pytest.raises(SettingsError, match="0 parts"):
-        label_hops(random_graph, with_reliable(0), hops=2, normalization=MEAN, train_ids=TRAIN, folds=0)
+        label_hops(LocalEngine(), random_graph, with_reliable(0), Propagation(2, MEAN), train_ids=TRAIN, folds=0)

@@ -4,12 +4,14 @@ In two rounds, not over the full product: the best correction alone; then the be
 after none. "Nothing" is in both rounds and wins ties, so validation accuracy cannot fall, and fewer trials on the same
 validation nodes fit them less by chance. Tuning the alphas on test accuracy is a known fault of public scripts.
 
-Cost: 12 corrections and 2 × 6 smoothings of 20 steps with the default grid, each step O(E·C).
+Cost: 18 corrections and 2 × 6 smoothings of 20 steps with the default grid, each step O(E·C). A trial is made for the
+validation nodes alone; what won is then computed for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -19,7 +21,8 @@ from gamlp.graph.splits import Split
 from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing, correct_and_smooth
 from gamlp.labels.initial import check_rows
 from gamlp.progress import progress
-from gamlp.propagate import Normalization
+from gamlp.propagate.engines.base import Engine
+from gamlp.propagate.normalize import Normalization
 from gamlp.storage.files import Array
 
 NORMALIZATIONS = tuple(Normalization(r=r, self_loops=False) for r in (0.5, 0.0, 1.0))
@@ -30,6 +33,7 @@ SMOOTHINGS = tuple(Smoothing(a, n, STEPS) for a, n in product(ALPHAS, NORMALIZAT
 
 
 def choose_correct_and_smooth(
+    engine: Engine,
     probabilities: Array,
     adjacency: Adjacency,
     split: Split,
@@ -38,21 +42,18 @@ def choose_correct_and_smooth(
     *,
     corrections: Sequence[Correction] = CORRECTIONS,
     smoothings: Sequence[Smoothing] = SMOOTHINGS,
-    device: str = "cpu",
 ) -> tuple[CorrectAndSmooth, Array]:
     """Return the settings with the best validation accuracy and what they make of `probabilities` (N, C).
 
     train_labels and valid_labels have one entry per id of split.train and split.valid.
     """
     check_rows(split.valid, valid_labels, "validation")
-    best = Best(probabilities, split.valid, valid_labels)
+    best = Best(probabilities[split.valid], valid_labels)
+    attempt = partial(correct_and_smooth, engine, probabilities, adjacency, split.train, train_labels)
     with progress("correct and smooth", total=len(corrections) + 2 * len(smoothings)) as advance:
 
         def try_out(settings: CorrectAndSmooth) -> None:
-            tried = correct_and_smooth(
-                probabilities, adjacency, split.train, train_labels, settings=settings, device=device
-            )
-            best.offer(settings, tried)
+            best.offer(settings, attempt(settings=settings, rows=split.valid))
             advance(note=f"valid {best.accuracy:.4f}")
 
         for correction in corrections:
@@ -60,24 +61,23 @@ def choose_correct_and_smooth(
         starts = dict.fromkeys([None, best.settings.correction])
         for start, smoothing in product(starts, smoothings):
             try_out(CorrectAndSmooth(start, smoothing))
-    return best.settings, best.probabilities
+    return best.settings, attempt(settings=best.settings)
 
 
 class Best:
-    """The best so far on the validation nodes; the first of equals stays."""
+    """The best settings so far on the validation nodes; the first of equals stays."""
 
-    def __init__(self, probabilities: Array, valid_ids: Array, valid_labels: Array) -> None:
-        self.valid_ids, self.valid_labels = valid_ids, valid_labels
-        self.settings, self.probabilities = CorrectAndSmooth(None, None), probabilities
-        self.accuracy = self.judge(probabilities)
+    def __init__(self, probabilities: Array, valid_labels: Array) -> None:
+        self.valid_labels, self.settings = valid_labels, CorrectAndSmooth(None, None)
+        self.accuracy = self.accuracy_of(probabilities)
 
-    def judge(self, probabilities: Array) -> float:
+    def accuracy_of(self, probabilities: Array) -> float:
         """Return the share of validation nodes that are right; 0 without any, so that nothing is changed."""
-        right = probabilities[self.valid_ids].argmax(axis=1) == self.valid_labels
+        right = probabilities.argmax(axis=1) == self.valid_labels
         return float(np.mean(right)) if len(right) else 0.0
 
     def offer(self, settings: CorrectAndSmooth, probabilities: Array) -> None:
-        """Keep what is better than all before."""
-        accuracy = self.judge(probabilities)
+        """Keep what is better than all before; probabilities (valid, C)."""
+        accuracy = self.accuracy_of(probabilities)
         if accuracy > self.accuracy:
-            self.settings, self.probabilities, self.accuracy = settings, probabilities, accuracy
+            self.settings, self.accuracy = settings, accuracy

@@ -11,7 +11,8 @@ Smooth, the labels of neighbours are alike: with Y in place of Z' on training no
 
     Z' ← clip( α Â Z' + (1 − α) Z'^(0), 0, 1 )
 
-Each step is one propagation of C columns: O(E·C). Rows are divided by their sums at the end, which changes no argmax.
+Each step is one propagation of C columns: O(E·C), by whatever engine. Rows are divided by their sums at the end, which
+changes no argmax. Without a known label there is no error to spread, and the predictions are smoothed as they are.
 Only training labels are arguments: the original may smooth with validation labels as well, this does not.
 """
 
@@ -23,8 +24,11 @@ import numpy as np
 
 from gamlp.graph.graph import Adjacency
 from gamlp.labels.initial import initial_labels
-from gamlp.labels.spreading import Step, spread, to_probabilities
-from gamlp.propagate import Normalization, Propagator
+from gamlp.labels.spreading import to_probabilities
+from gamlp.propagate.engines.base import Engine
+from gamlp.propagate.normalize import Normalization
+from gamlp.propagate.sources import SparseRows, WithRows
+from gamlp.propagate.spec import Propagation, Restart
 from gamlp.storage.files import Array
 
 SYMMETRIC = Normalization(r=0.5, self_loops=False)  # "DAD"; r = 0 is "DA", the mean of the neighbours, r = 1 is "AD"
@@ -58,42 +62,46 @@ class CorrectAndSmooth:
 
 
 def correct_and_smooth(
+    engine: Engine,
     probabilities: Array,
     adjacency: Adjacency,
     train_ids: Array,
     train_labels: Array,
     *,
     settings: CorrectAndSmooth | None = None,
-    device: str = "cpu",
+    rows: Array | None = None,
 ) -> Array:
-    """Return corrected and smoothed probabilities, (N, C) → (N, C) float32; train_labels has one entry per id."""
+    """Return corrected and smoothed probabilities of `rows`, None = all: (N, C) → (R, C) float32.
+
+    train_labels has one entry per id.
+    """
     settings = settings or CorrectAndSmooth()
     nodes, classes = probabilities.shape
-    truth = initial_labels(nodes, classes, train_ids, train_labels)[train_ids]
-    scores = probabilities
-    if settings.correction:
-        hop = Propagator(adjacency, settings.correction.normalization, device=device)
-        scores = correct(scores, hop, train_ids, truth, settings.correction)
-    if settings.smoothing:
-        hop = Propagator(adjacency, settings.smoothing.normalization, device=device)
-        scores = smooth(scores, hop, train_ids, truth, settings.smoothing)
-    return scores if scores is probabilities else to_probabilities(scores, otherwise=probabilities)
+    known = initial_labels(nodes, classes, train_ids, train_labels)
+    before = probabilities if rows is None else probabilities[rows]
+    correction = settings.correction if len(known.ids) else None
+    if settings.smoothing is None:
+        if correction is None:
+            return before
+        scores = correct(engine, probabilities, adjacency, known, correction, rows)
+    else:
+        start = probabilities if correction is None else correct(engine, probabilities, adjacency, known, correction)
+        scores = smooth(engine, start, adjacency, known, settings.smoothing, rows)
+    return to_probabilities(scores, otherwise=before)
 
 
-def correct(scores: Array, hop: Step, train_ids: Array, truth: Array, how: Correction) -> Array:
-    """Add the spread errors of the training nodes to `scores` (N, C); truth (len(train_ids), C) is one-hot."""
-    start = np.zeros_like(scores, dtype=np.float32)
-    start[train_ids] = truth - scores[train_ids]
-
-    def set_back(errors: Array) -> Array:
-        errors[train_ids] = start[train_ids]
-        return errors
-
-    if how.scale is not None:
-        errors = spread(start, hop, alpha=how.alpha, steps=how.steps, after=set_back)
-        return np.asarray(scores + np.float32(how.scale) * errors)
-    errors = spread(start, hop, alpha=how.alpha, steps=how.steps, after=lambda e: e.clip(-1, 1))
-    return np.asarray(scores + autoscale(errors, float(np.abs(start).sum()) / len(train_ids)) * errors)
+def correct(
+    engine: Engine, scores: Array, adjacency: Adjacency, known: SparseRows, how: Correction, rows: Array | None = None
+) -> Array:
+    """Return `scores` (N, C) of `rows` with the spread errors of the known nodes added to them, (R, C)."""
+    start = SparseRows(*known.shape, known.ids, known.rows - scores[known.ids])
+    fixed = Restart(how.alpha, -np.inf, np.inf, fixed=known.ids)
+    restart = Restart(how.alpha, -1, 1) if how.scale is None else fixed
+    spec = Propagation(how.steps, how.normalization, rows=rows, keep="last", restart=restart)
+    errors = engine.propagate(adjacency, start, spec).values[:, -1]
+    size = float(np.abs(start.rows).sum()) / len(known.ids)
+    scale = autoscale(errors, size) if how.scale is None else np.float32(how.scale)
+    return np.asarray((scores if rows is None else scores[rows]) + scale * errors)
 
 
 def autoscale(errors: Array, sigma: float) -> Array:
@@ -103,8 +111,9 @@ def autoscale(errors: Array, sigma: float) -> Array:
     return np.where(within_reach & (size > 0), sigma / np.where(size > 0, size, 1), 1).astype(np.float32)
 
 
-def smooth(scores: Array, hop: Step, train_ids: Array, truth: Array, how: Smoothing) -> Array:
-    """Spread `scores` (N, C) with the truth in place of the training rows."""
-    start = scores.astype(np.float32)
-    start[train_ids] = truth
-    return spread(start, hop, alpha=how.alpha, steps=how.steps, after=lambda z: z.clip(0, 1))
+def smooth(
+    engine: Engine, scores: Array, adjacency: Adjacency, known: SparseRows, how: Smoothing, rows: Array | None = None
+) -> Array:
+    """Return `scores` (N, C) of `rows` spread with the truth in place of the known rows, (R, C)."""
+    spec = Propagation(how.steps, how.normalization, rows=rows, keep="last", restart=Restart(how.alpha))
+    return engine.propagate(adjacency, WithRows(scores, known.ids, known.rows), spec).values[:, -1]

@@ -12,58 +12,54 @@ the rest (reliable predictions) is Y_0, and the row of a training node of part m
 No training node sees its own label, exactly: the part is left out, not subtracted. The price: training rows see a
 share (M−1)/M of the training labels, other rows all of them, so a larger M brings the two closer.
 
-Cost: M propagations of the labels (one more where there are reliable predictions), in blocks of columns, so that no
-more than N·width extra numbers are held at a time; `initial` may be memory-mapped.
+Cost: M propagations of the labels (one more where there are reliable predictions) by whatever engine, within its memory
+limit; Ŷ⁰ is given by its rows that are not zero, and only ÂᴷŶ⁰ of the wanted rows, (R, C), is held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate import Normalization, propagate
+from gamlp.propagate.engines.base import Engine
+from gamlp.propagate.sources import SparseRows
+from gamlp.propagate.spec import Propagation
 from gamlp.storage.files import Array
+from gamlp.storage.threads import ranges
 
-BLOCK_ENTRIES = 2**30  # numbers in a block of columns, 4 GiB of float32: wide enough for one pass on most graphs
+ROWS_AT_ONCE = 2**16  # added up
 
 
 def label_hops(
+    engine: Engine,
     adjacency: Adjacency,
-    initial: Array,
+    initial: SparseRows,
+    spec: Propagation,
     *,
-    hops: int,
-    normalization: Normalization,
     train_ids: Array,
-    rows: Array | None = None,
     folds: int = 1,
     seed: int = 0,
-    device: str = "cpu",
 ) -> Array:
-    """Return Ŷ^(K) of `rows` (all N, if None), out of fold for training nodes: initial (N, C) → (R, C) float32."""
+    """Return Ŷ^(K) of spec.rows, out of fold for training nodes: initial (N, C) → (R, C) float32."""
     if folds < 1:
         raise SettingsError(f"The labels are to be dealt into {folds} parts.\nGive 1 for plain label hops, or more.")
-
-    def last_hop(labels: Array) -> Array:  # (N, C) → (R, C)
-        done = propagate(
-            adjacency, labels, hops=hops, normalization=normalization, rows=rows, keep="last", device=device
-        )
-        return np.asarray(done.values[:, -1])
-
+    spec = replace(spec, keep="last", stationary=False)
     if folds == 1:
-        return last_hop(initial).astype(np.float32, copy=False)
+        return engine.propagate(adjacency, initial, spec).values[:, -1].astype(np.float32, copy=False)
 
     part_of = deal(adjacency.nodes, train_ids, folds, seed)  # (N,), 0 = not a training node
-    part_of_row = part_of if rows is None else part_of[rows]  # (R,)
-    result = np.zeros((len(part_of_row), initial.shape[1]), dtype=np.float32)
-    for columns in blocks(initial.shape):
-        for part in range(folds + 1):
-            labels = np.where((part_of == part)[:, None], initial[:, columns], np.float32(0))
-            if labels.any():
-                sees = (part_of_row != part) | (part == 0)
-                result[sees, columns] += last_hop(labels)[sees]
+    part_of_row = part_of if spec.rows is None else part_of[spec.rows]  # (R,)
+    result = np.zeros((len(part_of_row), initial.shape[1]), np.float32)
+    for part in range(folds + 1):
+        labels = initial.only(part_of[initial.ids] == part)
+        if len(labels.ids):
+            hop = engine.propagate(adjacency, labels, spec).values[:, -1]
+            for first, last in ranges(len(result), ROWS_AT_ONCE):
+                sees = (part_of_row[first:last] != part) | (part == 0)
+                result[first:last][sees] += hop[first:last][sees]
     return result
 
 
@@ -73,11 +69,3 @@ def deal(nodes: int, train_ids: Array, folds: int, seed: int) -> Array:
     part_of = np.zeros(nodes, dtype=np.int32)
     part_of[shuffled] = 1 + np.arange(len(shuffled)) % folds
     return part_of
-
-
-def blocks(shape: tuple[int, ...]) -> Iterator[slice]:
-    """Cut the columns so that a block of all rows stays within BLOCK_ENTRIES."""
-    nodes, columns = shape
-    width = max(1, BLOCK_ENTRIES // nodes)
-    for start in range(0, columns, width):
-        yield slice(start, min(start + width, columns))

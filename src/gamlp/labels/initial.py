@@ -3,7 +3,7 @@
     Ŷ⁰_i = one-hot(y_i)  for training nodes,    P_i  for reliable nodes,    0  otherwise
 
 At the first stage no node is reliable. A node that is named twice is a training node: a true label is never replaced
-by a prediction. Costs N·C float32.
+by a prediction. Costs C float32 for each of these nodes; the zeros are not stored.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from gamlp.errors import LabelError, ShapeError
+from gamlp.propagate.sources import SparseRows
 from gamlp.storage.files import Array
 
 
@@ -22,21 +23,28 @@ def initial_labels(
     *,
     reliable_ids: Array | None = None,
     reliable_probabilities: Array | None = None,
-) -> Array:
-    """Return Ŷ⁰ (N, C) float32; train_labels and reliable_probabilities have one row per id beside them."""
+) -> SparseRows:
+    """Return Ŷ⁰ (N, C); train_labels and reliable_probabilities have one row per id beside them."""
     check_rows(train_ids, train_labels, "training")
     if len(train_labels) and not 0 <= int(train_labels.min()) <= int(train_labels.max()) < classes:
         raise LabelError(
             f"Training labels run from {train_labels.min()} to {train_labels.max()}, there are {classes} classes.\n"
             f"Those of training nodes must lie between 0 and {classes - 1}."
         )
-    initial = np.zeros((nodes, classes), dtype=np.float32)
+    ids, rows = np.asarray(train_ids, np.int64), one_hot(train_labels, classes)
     if reliable_ids is not None and reliable_probabilities is not None:
         check_rows(reliable_ids, reliable_probabilities, "reliable")
-        initial[reliable_ids] = reliable_probabilities
-    initial[train_ids] = 0
-    initial[train_ids, train_labels] = 1
-    return initial
+        others = ~np.isin(reliable_ids, train_ids)
+        ids = np.concatenate([ids, reliable_ids[others]])
+        rows = np.concatenate([rows, reliable_probabilities[others]])
+    return SparseRows(nodes, classes, ids, rows)
+
+
+def one_hot(labels: Array, classes: int) -> Array:
+    """Return labels (n,) as rows (n, C) of zeros and a one."""
+    rows = np.zeros((len(labels), classes), np.float32)
+    rows[np.arange(len(labels)), labels] = 1
+    return rows
 
 
 def check_rows(ids: Array, rows: Array, name: str) -> None:

@@ -19,8 +19,11 @@ from gamlp.graph.hetero import HeteroGraph
 from gamlp.labels import initial_labels, label_hops, reliable_set, soften
 from gamlp.model import Network, build_network
 from gamlp.propagate import Normalization, propagate
+from gamlp.propagate.engines.local import LocalEngine
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.scaling import Scaling
+from gamlp.propagate.sources import SparseRows
+from gamlp.propagate.spec import Propagation
 from gamlp.propagate.subset_hops import subset_hops
 from gamlp.propagate.subsets import Subset
 from gamlp.settings import Settings, settings_from
@@ -131,20 +134,13 @@ class Model:
         return soften(logits, 1.0), weights
 
     def _label_hops(
-        self, adjacency: Adjacency, initial: Array, seen: Array, rows: Array | None, device: str
+        self, adjacency: Adjacency, initial: SparseRows, seen: Array, rows: Array | None, device: str
     ) -> Array | None:
         if not self.settings.labels:
             return None
         normalization = Normalization(self.settings.label_normalization, self.settings.label_self_loops)
-        return label_hops(
-            adjacency,
-            initial,
-            hops=self.settings.label_hops,
-            normalization=normalization,
-            train_ids=seen,
-            rows=rows,
-            device=device,
-        )
+        spec = Propagation(self.settings.label_hops, normalization, rows=rows, keep="last")
+        return label_hops(LocalEngine(device=device), adjacency, initial, spec, train_ids=seen)
 
 
 def save_model(model: Model, folder: Path) -> None:

@@ -17,6 +17,7 @@ from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.methods import Method
 from gamlp.model import count_parameters
+from gamlp.propagate.engines.local import LocalEngine
 from gamlp.runs.seed_files import keep_result, kept_result
 from gamlp.settings import Settings
 from gamlp.storage.files import Array, forget, write_array, write_json
@@ -115,12 +116,12 @@ def learn_by_spreading(
 
     tried = [
         label_propagation(
+            LocalEngine(device=task.device),
             graph.adjacency,
             split.train,
             graph.labels[split.train],
             classes=len(graph.classes),
             alpha=alpha,
-            device=task.device,
         )
         for alpha in (0.5, 0.8, 0.9, 0.99)
     ]
@@ -157,12 +158,12 @@ def corrected(learned: Learned, graph: Graph, split: Split, task: Task) -> Learn
     from gamlp.labels import choose_correct_and_smooth
 
     _, better = choose_correct_and_smooth(
+        LocalEngine(device=task.device),
         learned.probabilities,
         graph.adjacency,
         split,
         graph.labels[split.train],
         graph.labels[split.valid],
-        device=task.device,
     )
     return replace(learned, probabilities=better)
 

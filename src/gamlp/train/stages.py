@@ -22,7 +22,10 @@ from gamlp.labels import enlarged_training_set, initial_labels, label_hops, reli
 from gamlp.model import Network, build_network
 from gamlp.progress import log
 from gamlp.propagate import Normalization
+from gamlp.propagate.engines.local import LocalEngine
 from gamlp.propagate.hops import Hops
+from gamlp.propagate.sources import SparseRows
+from gamlp.propagate.spec import Propagation
 from gamlp.runs.record import StageFacts, described
 from gamlp.settings import Settings
 from gamlp.storage.checksums import another_run, check_files, checksums_of
@@ -128,7 +131,7 @@ def train_stages(
 
 def lesson_of(
     known: Known, everyone: Array, logits: Array | None, settings: Settings, *, nodes: int, classes: int
-) -> tuple[StageData, Array]:
+) -> tuple[StageData, SparseRows]:
     """Return what the next stage learns from, and its label matrix Ŷ⁰ (N, C)."""
     train, labels = known.train, known.train_labels
     reliable, teacher = NO_IDS, np.zeros((0, classes), np.float32)
@@ -149,21 +152,21 @@ def lesson_of(
 
 
 def labels_for(
-    graph: Graph, data: StageData, initial: Array, hops: Hops, settings: Settings, *, seed: int, device: str
+    graph: Graph, data: StageData, initial: SparseRows, hops: Hops, settings: Settings, *, seed: int, device: str
 ) -> Array | None:
     """Propagate Ŷ⁰ and return the last label hop of every row, or None where the network reads no labels."""
     if not settings.labels:
         return None
+    normalization = Normalization(settings.label_normalization, settings.label_self_loops)
+    spec = Propagation(settings.label_hops, normalization, rows=hops.rows, keep="last")
     return label_hops(
+        LocalEngine(device=device),
         graph.adjacency,
         initial,
-        hops=settings.label_hops,
-        normalization=Normalization(settings.label_normalization, settings.label_self_loops),
-        rows=hops.rows,
+        spec,
         folds=settings.label_folds,
         train_ids=data.train,
         seed=seed,
-        device=device,
     )
 
 
