@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from gamlp.model import build_network, count_parameters
-from gamlp.model.cpu.buffer_pool import kept
+from gamlp.model.cpu.buffer_pool import reuse_buffers
 from gamlp.settings import Settings
 from reference_network import ReferenceNetwork
 
@@ -65,7 +65,7 @@ def measure(*, rows: int, repeat: int) -> dict[str, Any]:
         "reference": stepper(reference, reference, rows),
         "sgemm": lambda: square @ square,
     }
-    with kept():  # as training does
+    with reuse_buffers():  # as training does
         seconds = take_turns(turns, repeat)
     flops_per_second = 2 * SIZE**3 / seconds["sgemm"]
     return {

@@ -5,6 +5,7 @@ import torch
 from gamlp.model import layers
 from gamlp.model.cpu import fused
 from gamlp.model.dropout import Dropout, keystream
+from gamlp.model.hop_nets import LinearHopRows
 
 
 def fresh(shape, seed):
@@ -115,8 +116,8 @@ def test_hop_sums_equal_einsum_in_float64(rows):
     for dtype in (torch.float32, torch.float64):
         leaves = [t.detach().clone().to(dtype).requires_grad_() for t in (y, vectors, weights, matrix)]
         if dtype == torch.float32:
-            products, onward = fused.hop_products(leaves[0] * 1, leaves[1])
-            total = fused.hop_sum(onward, leaves[2], leaves[3])
+            products = fused.hop_products(leaves[0], leaves[1])
+            total = fused.hop_sum(leaves[0], leaves[2], leaves[3])
         else:
             products = torch.einsum("blh,lvh->blv", leaves[0], leaves[1])
             total = torch.einsum("blh,bl,lhw->bw", leaves[0], leaves[2], leaves[3])
@@ -125,6 +126,25 @@ def test_hop_sums_equal_einsum_in_float64(rows):
         results.append([t.double() for t in (products.detach(), total.detach(), *(leaf.grad for leaf in leaves))])
     for ours, plain in zip(*results, strict=True):
         torch.testing.assert_close(ours, plain, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("first", ["products", "weighted"])
+def test_hop_rows_do_not_depend_on_the_order_of_calls(first):
+    y, weight, bias = (fresh(shape, seed) for seed, shape in enumerate([(5, 3, 4), (3, 4, 6), (3, 6)]))
+    own, vectors, weights = y.clone().requires_grad_(), fresh((2, 6), 4), fresh((5, 3), 5)
+    rows = LinearHopRows(own, weight, bias)
+    calls = {"products": lambda: rows.products(vectors), "weighted": lambda: rows.weighted(weights)}
+    results = {name: calls[name]() for name in sorted(calls, key=lambda name: name != first)}
+    assert rows.y is own
+    gradients = {name: fresh(result.shape, 6) for name, result in results.items()}
+    given = {name: gradient.clone() for name, gradient in gradients.items()}
+    torch.autograd.backward(list(results.values()), [gradients[name] for name in results])
+    h = torch.einsum("blh,lhw->blw", y, weight) + bias
+    torch.testing.assert_close(results["products"], h @ vectors.T)
+    torch.testing.assert_close(results["weighted"], (h * weights[:, :, None]).sum(1))
+    d_h = given["products"] @ vectors + weights[:, :, None] * given["weighted"][:, None]
+    torch.testing.assert_close(own.grad, torch.einsum("blw,lhw->blh", d_h, weight))
+    assert all(torch.equal(gradients[name], given[name]) for name in given)
 
 
 def test_hop_linear_equals_einsum_and_reads_strided_hops():

@@ -17,7 +17,7 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
-from gamlp.model.cpu import fused
+from gamlp.model.cpu import fused, runs_on
 
 _LOW32 = 0xFFFFFFFF
 _LOW64 = 0xFFFFFFFFFFFFFFFF
@@ -47,7 +47,7 @@ class Dropout(nn.Module):
         """Drop elements of x, of any shape."""
         if not self.active:
             return x
-        if fused.runs_on(x):
+        if runs_on(x):
             return fused.activate(x.reshape(len(x), -1), None, None, None, None, self).view_as(x)
         mask = self.mask(x.shape, x)
         return x if mask is None else x * mask

@@ -17,7 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gamlp.model.cpu import fused
+from gamlp.model.cpu import fused, runs_on
 from gamlp.model.dropout import Dropout
 from gamlp.model.layers import BatchNorm, activate, new_bias, new_slope, new_weight
 
@@ -56,15 +56,15 @@ class LinearHopRows(HopRows):
     def products(self, vectors: Tensor) -> Tensor:
         """Return v·hˡ for each vector v."""
         through = self.weight @ vectors.T  # (K+1, H, V)
-        if fused.runs_on(self.y):
-            products, self.y = fused.hop_products(self.y, through.transpose(1, 2))
+        if runs_on(self.y):
+            products = fused.hop_products(self.y, through.transpose(1, 2))
         else:
             products = torch.einsum("blh,lhv->blv", self.y, through)
         return products + self.bias @ vectors.T
 
     def weighted(self, weights: Tensor) -> Tensor:
         """Return Σ_l wˡ hˡ."""
-        if fused.runs_on(self.y):
+        if runs_on(self.y):
             return fused.hop_sum(self.y, weights, self.weight) + weights @ self.bias
         scaled = (self.y * weights[:, :, None]).flatten(1)
         return torch.addmm(weights @ self.bias, scaled, self.weight.flatten(0, 1))
@@ -75,8 +75,8 @@ class LinearHopRows(HopRows):
 
     def project(self, matrix: Tensor) -> Tensor:
         """Return [h⁰ ‖ … ‖ hᴷ] M."""
-        parts = matrix.view(len(self.weight), -1, matrix.shape[1])  # (K+1, H', O)
-        through = (self.weight @ parts).flatten(0, 1)
+        blocks = matrix.view(len(self.weight), -1, matrix.shape[1])  # (K+1, H', O)
+        through = (self.weight @ blocks).flatten(0, 1)
         return torch.addmm(self.bias.flatten() @ matrix, self.y.flatten(1), through)
 
 
@@ -105,7 +105,7 @@ class OneLayerNets(HopNets):
 
     def hidden_rows(self, hops: Tensor) -> Tensor:
         """Return yˡ.  hops (B, K+1, F) → (B, K+1, H)."""
-        fast = fused.runs_on(hops)
+        fast = runs_on(hops)
         product = fused.hop_linear(hops, self.weight) if fast else torch.einsum("blf,lfh->blh", hops, self.weight)
         y = activate(
             product.flatten(1), bias=self.bias.flatten(), norm=self.norm, slope=self.slope, dropout=self.dropout

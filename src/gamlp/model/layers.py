@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from gamlp.model.cpu import fused
+from gamlp.model.cpu import fused, runs_on
 from gamlp.model.dropout import Dropout
 
 
@@ -56,7 +56,7 @@ def activate(
     dropout: Dropout | None = None,
 ) -> Tensor:
     """Return dropout(PReLU(norm(x + bias) + skip)).  x, skip (B, G·H), bias (G·H,), slope (G,) → (B, G·H)."""
-    if fused.runs_on(x):
+    if runs_on(x):
         return fused.activate(x, bias, norm, skip, slope, dropout)
     if bias is not None:
         x = x + bias
@@ -72,7 +72,7 @@ def activate(
 
 def product(x: Tensor, weight: Tensor) -> Tensor:
     """Return x W.  x (B, F), weight (F, H) → (B, H)."""
-    return fused.product(x, weight) if fused.runs_on(x) else x @ weight
+    return fused.product(x, weight) if runs_on(x) else x @ weight
 
 
 def new_weight(*shape: int, gain: float = 2**0.5) -> nn.Parameter:

@@ -3,7 +3,7 @@
     mixed[l, f] = Σ_s weight_s[l, f] · hops[s, l, f]            S·(K+1)·F numbers to learn, O(B·S·K·F)
 
 The weights start at 1/S, the mean of the subsets. Where the hops of all subsets do not fit in memory, some are `open`
-at a time: a batch then holds these alone and, last, the sum over the closed ones, weighed beforehand. Closed subsets
+at a time: a batch then holds these alone and, last, the sum over the closed ones, weighted beforehand. Closed subsets
 keep their weights (they have no gradient), so the sum stays what it was, and the output is that of all subsets.
 """
 
@@ -28,19 +28,19 @@ class SubsetMixer(nn.Module):
         self.open = None if subsets is None else tuple(subsets)
 
     @property
-    def slabs(self) -> int:
-        """How many (K+1, F) parts a row has: all subsets, or the open ones and the sum over the others."""
+    def blocks(self) -> int:
+        """How many (K+1, F) blocks a row has: all subsets, or the open ones and the sum over the others."""
         return len(self.weights) if self.open is None else len(self.open) + 1
 
     def forward(self, hops: Tensor) -> Tensor:
         """Return the sum over the subsets.  hops (B, S, K+1, F) → (B, K+1, F)."""
         if self.open is None:
-            return self.weighed(hops, range(len(self.weights)))
-        return hops[:, -1] + self.weighed(hops, self.open)
+            return self.weighted(hops, range(len(self.weights)))
+        return hops[:, -1] + self.weighted(hops, self.open)
 
-    def weighed(self, hops: Tensor, subsets: Sequence[int]) -> Tensor:
-        """Return Σ weight_s · hops[:, i] where slab i is subset s = subsets[i]."""
+    def weighted(self, hops: Tensor, subsets: Sequence[int]) -> Tensor:
+        """Return Σ weight_s · hops[:, i] where block i is subset s = subsets[i]."""
         total: Tensor = hops[:, 0] * self.weights[subsets[0]]
-        for slab, subset in enumerate(subsets[1:], start=1):
-            total = torch.addcmul(total, hops[:, slab], self.weights[subset])
+        for block, subset in enumerate(subsets[1:], start=1):
+            total = torch.addcmul(total, hops[:, block], self.weights[subset])
         return total

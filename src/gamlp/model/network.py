@@ -130,7 +130,7 @@ class Network(nn.Module):
         return Output(logits, weights)
 
     def _check(self, hops: Tensor, labels: Tensor | None) -> None:
-        subsets = () if self.mixer is None else (self.mixer.slabs,)
+        subsets = () if self.mixer is None else (self.mixer.blocks,)
         expected = (*subsets, self.settings.hops + 1, self.features)
         if tuple(hops.shape[1:]) != expected:
             raise ShapeError(

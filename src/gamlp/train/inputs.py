@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from gamlp.model import Network, Output
-from gamlp.model.cpu.buffer_pool import kept
+from gamlp.model.cpu.buffer_pool import reuse_buffers
 from gamlp.propagate.hops import Hops
 from gamlp.storage.files import Array
 from gamlp.train.mapped_rows import mapped_rows
@@ -84,7 +84,7 @@ def predict(
     network.eval()
     row = math.prod(inputs.hops.values.shape[1:])
     size = max(1, min(batch_size, 2**26 // max(1, row)))  # 256 MiB of float32 at a time
-    with inputs.reading_all(network), kept():
+    with inputs.reading_all(network), reuse_buffers():
         parts: list[Output] = [
             network(*inputs.gather(ids[start : start + size], keep=keep)) for start in range(0, len(ids), size)
         ]

@@ -25,7 +25,7 @@ from torch.nn import functional
 from gamlp.errors import SettingsError
 from gamlp.labels import AveragedTeacher, consistency_loss, distillation_loss, ramp_up, soften
 from gamlp.model import Network
-from gamlp.model.cpu.buffer_pool import kept
+from gamlp.model.cpu.buffer_pool import reuse_buffers
 from gamlp.progress import progress
 from gamlp.settings import Settings
 from gamlp.storage.files import Array
@@ -79,7 +79,7 @@ def train_stage(
     averaged = AveragedTeacher(network, settings.consistency_decay) if settings.consistency else None
     state = restored(ranks().from_first(checkpoint.load()), network, adam, averaged)
     epochs = settings.epochs[stage]
-    with kept(), progress(f"stage {stage + 1}", total=epochs) as advance:
+    with reuse_buffers(), progress(f"stage {stage + 1}", total=epochs) as advance:
         advance(state.epoch)
         while state.epoch < epochs and (state.best_epoch < 0 or state.epoch - state.best_epoch < settings.patience):
             loss = run_epoch(network, adam, averaged, inputs, data, settings, key=[seed, stage, state.epoch])

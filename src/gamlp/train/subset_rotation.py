@@ -82,7 +82,7 @@ class TurnInputs(Inputs):
             self.loaded[start : start + len(part), :-1] = self.shelf.take(part, self.open)
             if closed:
                 there = torch.from_numpy(self.shelf.take(part, closed)).to(self.device).float()
-                self.loaded[start : start + len(part), -1] = network.mixer.weighed(there, closed).cpu().numpy()
+                self.loaded[start : start + len(part), -1] = network.mixer.weighted(there, closed).cpu().numpy()
 
     def _hop_rows(self, rows: Array) -> Tensor:
         if self.training:

@@ -1,7 +1,7 @@
-"""Memory for the large results of a training step, kept for the next step while training, or prediction, lasts.
+"""A pool of buffers for the large results of a training step: what one step frees, the next one takes.
 
-    with kept():
-        …                             every `room` that is let go serves again
+    with reuse_buffers():
+        …                             every `empty` array that is freed goes back to the pool
 
 A step asks for the same sizes as the one before. Fresh memory costs a fault and a clearing for every page of it, time
 that the matrix products of a step wait for.
@@ -19,58 +19,58 @@ from math import prod
 
 import numpy as np
 
+from gamlp.storage import huge_pages
 from gamlp.storage.files import Array
-from gamlp.storage.huge_pages import empty, on_a_line
 
-MOST = 2**30  # bytes that are kept
+LIMIT = 2**30  # bytes of free buffers
 
 
-class Rooms:
-    """What was let go, by size; a room serves for what fills at least half of it."""
+class BufferPool:
+    """Free buffers, sorted by size; one serves for what fills at least half of it."""
 
     def __init__(self) -> None:
-        self._kept: list[Array] = []
-        self._back: deque[Array] = deque()  # let go, at any moment and in any thread
+        self._free: list[Array] = []
+        self._returned: deque[Array] = deque()  # by finalizers: at any moment and in any thread
         self._lock = threading.Lock()
 
-    def take(self, size: int) -> Array:
-        """Return room for at least so many values."""
-        with self._lock:
-            while self._back:
-                insort(self._kept, self._back.popleft(), key=len)
-            while sum(room.nbytes for room in self._kept) > MOST:
-                self._kept.pop(0)
-            at = bisect_left(self._kept, size, key=len)
-            if at < len(self._kept) and len(self._kept[at]) <= 2 * size:
-                return self._kept.pop(at)
-        return empty((size,), np.float32)
-
-    def lend(self, shape: tuple[int, ...]) -> Array:
-        """Return an array that brings its room back when it, and all views of it, are let go."""
+    def empty(self, shape: tuple[int, ...]) -> Array:
+        """Return an array whose buffer comes back when it, and all views of it, are freed."""
         size = prod(shape)
-        room = self.take(size)
-        held = np.frombuffer(room.data, np.float32, size)  # views hold on to this one, not to the room
-        weakref.finalize(held, self._back.append, room).atexit = False
-        return held.reshape(shape)
+        buffer = self._take(size)
+        array = np.frombuffer(buffer.data, np.float32, size)  # views refer to this one, not to the buffer
+        weakref.finalize(array, self._returned.append, buffer).atexit = False
+        return array.reshape(shape)
+
+    def _take(self, size: int) -> Array:
+        """Return a buffer of at least so many values."""
+        with self._lock:
+            while self._returned:
+                insort(self._free, self._returned.popleft(), key=len)
+            while sum(buffer.nbytes for buffer in self._free) > LIMIT:
+                self._free.pop(0)
+            at = bisect_left(self._free, size, key=len)
+            if at < len(self._free) and len(self._free[at]) <= 2 * size:
+                return self._free.pop(at)
+        return huge_pages.empty((size,), np.float32)
 
 
-_rooms: list[Rooms] = []  # one at most: of the training or prediction that is under way
+_pools: list[BufferPool] = []  # one at most: of the training or prediction that is under way
 
 
 @contextmanager
-def kept() -> Iterator[None]:
-    """Keep what is let go until this ends; inside another it is that one's."""
-    if _rooms:
+def reuse_buffers() -> Iterator[None]:
+    """Reuse buffers until the block ends; a block inside another shares its pool."""
+    if _pools:
         yield
         return
-    _rooms.append(Rooms())
+    _pools.append(BufferPool())
     try:
         yield
     finally:
-        _rooms.clear()
+        _pools.clear()
 
 
-def room(shape: tuple[int, ...]) -> Array:
+def empty(shape: tuple[int, ...]) -> Array:
     """Return an uninitialised float32 array that begins on a cache line."""
-    keeping = _rooms[:1]  # looked at once: another thread may end it
-    return keeping[0].lend(shape) if keeping else on_a_line(shape, np.float32)
+    pools = _pools[:1]  # looked at once: another thread may end it
+    return pools[0].empty(shape) if pools else huge_pages.on_a_line(shape, np.float32)

@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gamlp.model.cpu import kernels
-from gamlp.model.cpu.buffer_pool import room
+from gamlp.model.cpu.buffer_pool import empty
 
 if TYPE_CHECKING:
     from gamlp.model.dropout import Dropout
@@ -30,11 +30,6 @@ Array = np.ndarray[Any, Any]
 
 _LARGE = 1 << 20
 """Numbers from which on huge pages pay: 4 MB."""
-
-
-def runs_on(x: Tensor) -> bool:
-    """Whether the compiled loops are for this tensor."""
-    return x.device.type == "cpu" and x.dtype == torch.float32 and x.numel() > 0
 
 
 def activate(
@@ -60,9 +55,9 @@ def hop_linear(x: Tensor, weight: Tensor) -> Tensor:
     return cast(Tensor, HopLinear.apply(x, weight))
 
 
-def hop_products(y: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
-    """Return y[b, l]·vectors[l, v], (B, K+1, V), and the y to go on with."""
-    return cast(tuple[Tensor, Tensor], HopProducts.apply(y, vectors))
+def hop_products(y: Tensor, vectors: Tensor) -> Tensor:
+    """Return y[b, l]·vectors[l, v].  y (B, K+1, H), vectors (K+1, V, H) → (B, K+1, V)."""
+    return cast(Tensor, HopProducts.apply(y, vectors))
 
 
 def hop_sum(y: Tensor, weights: Tensor, matrix: Tensor) -> Tensor:
@@ -213,27 +208,27 @@ class HopLinear(torch.autograd.Function):
 
 
 class HopProducts(torch.autograd.Function):
-    """y[b, l]·vectors[l, v], and y again: who goes on with that y has its gradient added to in place, not copied."""
+    """y[b, l]·vectors[l, v]."""
 
     @staticmethod
-    def forward(ctx: Any, y: Tensor, vectors: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, y: Tensor, vectors: Tensor) -> Tensor:
         """Multiply.  y (B, K+1, H), vectors (K+1, V, H) → (B, K+1, V)."""
         vectors = vectors.contiguous()
         ctx.save_for_backward(y, vectors)
         out = y.new_empty(*y.shape[:2], vectors.shape[1])
         kernels.run(kernels.product_rows, _array(y), _array(vectors), _array(out))
-        return out, y.view_as(y)
+        return out
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor, onward: Tensor) -> Any:
-        """Return the gradients of y and vectors; `onward` belongs to this operation alone, so it may be changed."""
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        """Return the gradients of y and vectors."""
         y, vectors = ctx.saved_tensors
         sums = np.empty((kernels.chunks_of(len(y)), *vectors.shape), np.float32)
-        onward = onward.contiguous()
-        arguments = (_array(vectors), _array(grad.contiguous()), _array(onward), sums)
+        dy = _new(y.shape)
+        arguments = (_array(vectors), _array(grad.contiguous()), _array(dy), sums)
         kernels.run(kernels.product_backward_rows, _array(y), *arguments)
-        return onward, _tensor(sums.sum(axis=0, dtype=np.float64))
+        return dy, _tensor(sums.sum(axis=0, dtype=np.float64))
 
 
 class HopSum(torch.autograd.Function):
@@ -261,8 +256,8 @@ class HopSum(torch.autograd.Function):
 
 
 def _new(shape: tuple[int, ...]) -> Tensor:
-    """Return room for a float32 tensor; that of a large one is on huge pages, and serves again (`rooms`)."""
-    return torch.empty(shape) if prod(shape) < _LARGE else torch.from_numpy(room(shape))
+    """Return an uninitialised float32 tensor; a large one is on huge pages, and from the buffer pool."""
+    return torch.empty(shape) if prod(shape) < _LARGE else torch.from_numpy(empty(shape))
 
 
 def _array(x: Tensor) -> Array:

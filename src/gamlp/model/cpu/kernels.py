@@ -43,7 +43,7 @@ def run(kernel: Callable[..., None], like: np.ndarray[Any, Any], *arguments: Any
     if threads == 1:
         kernel(0, chunks, like, *arguments)
         return
-    bounds = [chunks * part // threads for part in range(threads + 1)]
+    bounds = [chunks * thread // threads for thread in range(threads + 1)]
     pool = _pool(os.getpid(), threads)
     others = [pool.submit(kernel, bounds[i], bounds[i + 1], like, *arguments) for i in range(1, threads)]
     kernel(0, bounds[1], like, *arguments)
@@ -174,12 +174,13 @@ def product_rows(first, last, y, vectors, out):
 
 @_compile
 def product_backward_rows(first, last, y, vectors, grad, out, sums):
-    """Add Σ_v grad[b, l, v]·vectors[l, v] to out; sums (chunks, K+1, V, H) of grad[b, l, v]·y[b, l]."""
+    """Compute out[b, l] = Σ_v grad[b, l, v]·vectors[l, v]; sums (chunks, K+1, V, H) of grad[b, l, v]·y[b, l]."""
     rows, hops, width = y.shape
     for chunk in range(first, last):
         sums[chunk] = 0
         for row in range(chunk * CHUNK, min((chunk + 1) * CHUNK, rows)):
             for hop in range(hops):
+                out[row, hop] = 0
                 for v in range(vectors.shape[1]):
                     g = grad[row, hop, v]
                     total = sums[chunk, hop, v]
