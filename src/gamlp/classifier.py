@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from gamlp.classifier_inputs import as_adjacency, discrete, finite, labels_for, seed_from, storable, unknown
 from gamlp.errors import FormatError, InputError, LabelError, SettingsError
 from gamlp.graph.build.assemble import as_ids
-from gamlp.graph.graph import Graph
+from gamlp.graph.graph import Graph, check_trainable
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.methods import method_named
 from gamlp.model import count_parameters
@@ -94,6 +94,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         links = as_adjacency(adjacency, X)
         split = self._split(labels, valid, seed)
         graph = Graph(links, X, labels, tuple(map(str, self.classes_)), split, name="fit").check()
+        check_trainable(graph, split)
         self._train(graph, split, alone=adjacency is None, seed=seed)
         self._fingerprint = None if adjacency is None else graph.fingerprint
         return self

@@ -4,6 +4,7 @@ import pytest
 import scipy.sparse as sp
 
 from gamlp.errors import FormatError, InputError, LabelError, NotFiniteError, ShapeError, SplitError
+from gamlp.graph.graph import check_trainable
 from gamlp.graph.readers.convert import from_networkx, from_scipy
 from gamlp.graph.splits import Split, SplitRule
 
@@ -68,7 +69,7 @@ def test_labels_must_fit():
     with pytest.raises(ShapeError, match="2 labels, the graph has 3 nodes"):
         from_scipy(BOTH, X, [0, 1])
     with pytest.raises(LabelError, match="All labelled nodes have the class '1'"):
-        from_scipy(BOTH, X, [1, -1, 1])
+        check_trainable(from_scipy(BOTH, X, [1, -1, 1]))
 
 
 def people():

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from gamlp.errors import IdError, InputError, LabelError, NotFiniteError, SettingsError, ShapeError, SplitError
+from gamlp.errors import IdError, InputError, NotFiniteError, SettingsError, ShapeError, SplitError
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, projected
+from gamlp.graph.graph import check_trainable
 from gamlp.graph.hetero_features import from_neighbours
 from gamlp.graph.splits import Split
 
@@ -124,9 +125,7 @@ DOUBLED = Split(*[np.array([0])] * 3)
         ({"relations": {"cites": ends("paper", "paper", [-1])}}, IdError, "names paper -1"),
         ({"relations": {"cites": ends("paper", "paper", [0, 1], [1])}}, ShapeError, "2 sources"),
         ({"relations": {"cites": ends("paper", "paper", [0.5])}}, InputError, "float64"),
-        ({"target": "author"}, LabelError, "'author' has no labels"),
         ({"target": "papers"}, InputError, "Did you mean 'paper'"),
-        ({"types": {"paper": TypeParts(3, np.ones((3, 1)), [-1, -1, -1])}}, LabelError, "no labels"),
         ({"types": {"paper": TypeParts(3, np.ones((3, 1)), [0, 1])}}, ShapeError, "2 labels for 3 nodes of 'paper'"),
         ({"types": {"author": TypeParts(2, np.ones((3, 1)))}}, ShapeError, "Features of 'author'"),
         ({"types": {"author": TypeParts(2, np.array([[1.0], [np.nan]]))}}, NotFiniteError, "node 1 is nan"),
@@ -137,6 +136,53 @@ def test_bad_input_is_refused_with_its_reason(changes, error, words):
     kinds, edges = types(**changes.get("types", {})), relations(**changes.get("relations", {}))
     with pytest.raises(error, match=words):
         assemble_hetero(kinds, edges, target=changes.get("target", "paper"))
+
+
+def test_without_labels_it_can_be_read_but_not_trained_on():
+    unlabelled = TypeParts(3, np.ones((3, 1)), [-1, -1, -1])
+    for graph in (
+        assemble_hetero(types(), relations(), target="author"),
+        assemble_hetero(types(paper=unlabelled), relations(), target="paper"),
+    ):
+        assert graph.nodes == 6
+        with pytest.raises(SplitError, match="No node of the target type has a label"):
+            check_trainable(graph)
+
+
+def test_targets_are_the_nodes_of_the_target_type(graph):
+    assert graph.targets.tolist() == [0, 1, 2]
+
+
+def test_the_adjacency_fingerprint_covers_relations_and_types(graph):
+    turned = relations(cites=ends("paper", "paper", [2, 0], [0, 2]))  # the same undirected adjacency
+    other = assemble_hetero(types(), turned, target="paper", name="tiny")
+    assert other.adjacency.fingerprint == graph.adjacency.fingerprint
+    assert differing(graph, other) == ["adjacency"]
+    assert differing(graph, assemble_hetero(types(), relations(), target="paper", name="another")) == []
+
+
+def test_columns_of_each_type_are_known_by_their_names():
+    papers = TypeParts(3, np.array([[1.0, 0], [3, 2], [5, 4]]), ["a", "b", "a"], feature_names=("p", "q"))
+    authors = TypeParts(2, np.array([[1.0], [2.0]]), feature_names=("age",))
+    graph = assemble_hetero(types(paper=papers, author=authors), relations(), target="paper")
+    assert graph.feature_names == ("paper.p", "paper.q", "author.age")
+    other = graph.with_columns(("paper.q", "paper.p", "author.age"))
+    assert other.features[:3].tolist() == [[0, 1], [2, 3], [4, 5]]
+    assert np.array_equal(other.features[3:], graph.features[3:])
+    with pytest.raises(SettingsError, match=r"no feature column 'paper\.r'"):
+        graph.with_columns(("paper.r", "paper.p", "author.age"))
+
+
+def test_projected_columns_cannot_be_put_in_order():
+    authors = TypeParts(2, np.ones((2, 2)), feature_names=("age", "size"))
+    papers = TypeParts(3, np.ones((3, 3)), ["a", "b", "a"])
+    graph = assemble_hetero(types(paper=papers, author=authors), relations(), target="paper")
+    with pytest.raises(SettingsError, match=r"order author\.size, author\.age"):
+        graph.with_columns(("author.size", "author.age"))
+
+
+def differing(one, other):
+    return [key for key, value in one.fingerprints.items() if other.fingerprints[key] != value]
 
 
 def test_a_graph_without_relations_is_refused():

@@ -67,13 +67,13 @@ def test_a_folder_of_tables(folder):
     assert graph.split.train.tolist() == [0, 1]
     assert graph.names[:5].tolist() == ["x", "y", "z", "7", "9"]
     assert graph.name == folder.name
+    assert graph.feature_names == ("book.pages",)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "error", "words"),
     [
         ('source = "reader"', 'source = "raeder"', InputError, "no type 'raeder'.\nDid you mean 'reader'"),
-        ('target = "book"\n[nodes.book]', 'target = "shelf"\n[nodes.book]', LabelError, "'shelf' has no labels"),
         ("count = 2", "count = 0", FormatError, "nodes.shelf has neither"),
         ('label = "genre"', 'lable = "genre"', FormatError, "no key 'nodes.book.lable'.\nDid you mean 'label'"),
         ('"who", "what"', '"who", "which"', FormatError, "no column 'which'"),

@@ -3,7 +3,7 @@ import gzip
 import numpy as np
 import pytest
 
-from gamlp.errors import FormatError, LabelError, ShapeError
+from gamlp.errors import FormatError, ShapeError
 from gamlp.graph.build.import_directory import import_ogb
 from gamlp.graph.readers.ogb import class_numbers, read_ogb
 from gamlp.graph.splits import Split
@@ -105,5 +105,6 @@ def test_words_among_numbers(folder):
 
 
 def test_no_label_at_all():
-    with pytest.raises(LabelError, match="No node has a label"):
-        class_numbers(np.full(3, np.nan))
+    labels, classes = class_numbers(np.full(3, np.nan))
+    assert labels.tolist() == [-1, -1, -1]
+    assert classes == ()

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from gamlp.errors import FormatError, MissingFileError, StorageError
+from gamlp.errors import FormatError, MissingFileError, ShapeError, StorageError
 from gamlp.graph import store
 from gamlp.graph.graph import Adjacency, Graph
 from gamlp.graph.splits import Split, SplitRule
@@ -24,6 +24,7 @@ def small(**changes) -> Graph:
         "split": Split(ids(0, 1), ids(2), ids(3)),
         "names": np.array(["ann", "żółw", "", "dan"]),
         "name": "tiny",
+        "feature_names": ("α", "beta"),
     }
     return Graph(**{**values, **changes})
 
@@ -34,9 +35,44 @@ def folder(tmp_path):
     return tmp_path / "g"
 
 
+def test_each_thing_has_a_fingerprint_of_its_own():
+    before = small()
+    changed = {
+        "adjacency": Adjacency(ids(0, 1, 2, 2, 2), np.array([1, 0], dtype=np.int32)),
+        "features": before.features + 1,
+        "feature_names": ("beta", "α"),
+        "names": np.array(["ann", "żółw", "", "Dan"]),
+        "labels": ids(0, 1, 0, -1),
+        "classes": ("käse", "bier"),
+        "split": Split(ids(0, 2), ids(1), ids(3)),
+    }
+    for key, value in changed.items():
+        other = small(**{key: value}).fingerprints
+        assert [name for name in other if other[name] != before.fingerprints[name]] == [
+            "ids" if key == "names" else key
+        ]
+    assert small(split=SplitRule(1, 1)).fingerprints["split"] != small(split=SplitRule(2, 1)).fingerprints["split"]
+    assert small(names=None).fingerprints["ids"] != before.fingerprints["ids"]
+
+
+def test_a_directory_of_0_1_0_has_no_feature_names(folder):
+    contents = read_json(folder / "graph.json")
+    del contents["feature_names"]
+    write_json(folder / "graph.json", contents)
+    assert load_graph(folder).feature_names is None
+    write_json(folder / "graph.json", {**contents, "feature_names": "ab"})
+    with pytest.raises(FormatError, match="lacks feature_names"):
+        load_graph(folder)
+    write_json(folder / "graph.json", {**contents, "feature_names": ["a"]})
+    with pytest.raises(ShapeError, match="1 names for 2 features"):
+        load_graph(folder)
+
+
 def test_what_goes_in_comes_out(folder):
     graph, before = load_graph(folder), small()
     assert graph.fingerprint == before.fingerprint
+    assert graph.fingerprints == before.fingerprints
+    assert graph.feature_names == ("α", "beta")
     assert graph.labels.tolist() == [0, 1, 1, -1]
     assert graph.classes == ("käse", "wein")
     assert graph.name == "tiny"

@@ -13,10 +13,11 @@ from gamlp.errors import (
     LabelError,
     MissingFileError,
     NotFiniteError,
+    SettingsError,
     ShapeError,
     SplitError,
 )
-from gamlp.graph.graph import Graph
+from gamlp.graph.graph import Graph, check_trainable
 from gamlp.graph.readers.tables import read_tables
 from gamlp.graph.splits import Split, SplitRule
 
@@ -244,7 +245,7 @@ def test_npz_labels_must_fit(tmp_path, put):
 def test_splits_that_cannot_be_used(put, tmp_path):
     edges = put("e.csv", "0,1\n")
     with pytest.raises(SplitError, match="no training node"):
-        read_tables(edges, put("n.csv", "x,label,split\n1,a,test\n2,b,valid\n"))
+        check_trainable(read_tables(edges, put("n.csv", "x,label,split\n1,a,test\n2,b,valid\n")))
     with pytest.raises(SplitError, match="line 3: the split is 'trian'"):
         read_tables(edges, put("n.csv", "x,label,split\n1,a,train\n2,b,trian\n"))
     np.savez(
@@ -259,9 +260,40 @@ def test_splits_that_cannot_be_used(put, tmp_path):
         read_tables(edges, tmp_path / "n.npz")
 
 
-def test_one_class_only(put):
-    with pytest.raises(LabelError, match="All labelled nodes have the class 'a'"):
-        read_tables(put("e.csv", "0,1\n"), put("n.csv", "x,label\n1,a\n2,\n3,a\n"))
+@pytest.mark.parametrize(
+    ("nodes", "error", "words"),
+    [
+        ("x,label\n1,a\n2,\n3,a\n", LabelError, "All labelled nodes have the class 'a'"),
+        ("x,label\n1,\n2,\n", SplitError, "No node has a label"),
+        ("x\n1\n2\n", SplitError, "No node has a label"),
+        ("x,label,split\n1,a,train\n2,b,train\n3,,train\n", SplitError, "1 nodes of the train set have no label"),
+    ],
+)
+def test_what_cannot_be_trained_on_can_be_read(put, nodes, error, words):
+    graph = read_tables(put("e.csv", "0,1\n"), put("n.csv", nodes))
+    assert dense(graph)[:2, :2].tolist() == [[0, 1], [1, 0]]
+    with pytest.raises(error, match=words):
+        check_trainable(graph)
+
+
+def test_columns_are_known_by_their_names(put, tmp_path):
+    edges = put("e.csv", "0,1\n")
+    graph = read_tables(edges, put("n.csv", "b,label,a\n1,x,2\n3,y,4\n"))
+    assert graph.feature_names == ("b", "a")
+    other = graph.with_columns(("a", "b"))
+    assert other.features.tolist() == [[2, 1], [4, 3]]
+    assert other.feature_names == ("a", "b")
+    assert graph.with_columns(("b", "a")) is graph
+    assert graph.with_columns(None) is graph
+    with pytest.raises(SettingsError, match="no feature column 'c', which is one of the 3"):
+        graph.with_columns(("a", "b", "c"))
+    with pytest.raises(SettingsError, match="a feature column 'b' that is not one of the 1"):
+        graph.with_columns(("a",))
+    pq.write_table(pa.table({"x": [[1.0, 2.0], [3.0, 4.0]], "y": [0, 1]}), tmp_path / "n.parquet")
+    assert read_tables(edges, tmp_path / "n.parquet").feature_names == ("x[0]", "x[1]", "y")
+    np.save(tmp_path / "x.npy", np.eye(2))
+    assert read_tables(edges, features=tmp_path / "x.npy").feature_names is None
+    assert read_tables(edges, put("n.csv", "1,2\n3,4\n")).feature_names is None
 
 
 def test_missing_and_foreign_files(put, tmp_path):

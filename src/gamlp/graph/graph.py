@@ -5,13 +5,22 @@ Shape letters used throughout: N nodes, E adjacency entries, F features, C class
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from gamlp.errors import IdError, InputError, LabelError, NotFiniteError, ShapeError
+from gamlp.errors import (
+    IdError,
+    InputError,
+    LabelError,
+    NotFiniteError,
+    SettingsError,
+    ShapeError,
+    SplitError,
+    did_you_mean,
+)
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.storage.array_reader import ArrayReader, ahead, pieces
 from gamlp.storage.files import Array, digest
@@ -92,35 +101,101 @@ class Graph:
     split: Split | SplitRule = field(default_factory=SplitRule)  # fixed, or drawn anew for each seed
     names: Array | None = None  # (N,) the ids that came in, strings or integers; None = 0…N−1
     name: str = "graph"
+    feature_names: tuple[str, ...] | None = None  # of the F columns; None where they came as a matrix
 
     @property
     def nodes(self) -> int:
         """N, the number of nodes."""
         return self.adjacency.nodes
 
+    @property
+    def targets(self) -> Array | None:
+        """The ids of the nodes that can have a label; None = all."""
+        return None
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of adjacency and features: what propagation depends on."""
         return digest(self.adjacency.fingerprint, self.features)
 
+    @cached_property
+    def fingerprints(self) -> Mapping[str, str]:
+        """A hash of each thing that a result depends on, by its name; arrays of mapped files are read once."""
+        names = self.feature_names
+        return {
+            "adjacency": self.adjacency.fingerprint,
+            "features": digest("features", self.features),
+            "feature_names": "" if names is None else digest(*names),
+            "ids": "" if self.names is None else digest("ids", self.names),
+            "labels": digest("labels", self.labels),
+            "classes": digest(*self.classes),
+            "split": self.split.fingerprint,
+        }
+
     def split_for(self, seed: int) -> Split:
         """Return the fixed split, or the one that `seed` draws."""
         return self.split.draw(self.labels, seed) if isinstance(self.split, SplitRule) else self.split
+
+    def with_columns(self, names: Sequence[str] | None) -> Graph:
+        """Return the graph with its features in the order of `names`; columns without names stay as they are."""
+        if names is None or self.feature_names is None or tuple(names) == self.feature_names:
+            return self
+        order = column_order(self.feature_names, names)
+        return replace(self, features=np.ascontiguousarray(self.features[:, order]), feature_names=tuple(names))
 
     def with_labels(self, labels: Array) -> Graph:
         """Return the same graph with other labels."""
         return replace(self, labels=labels)
 
     def check(self) -> Graph:
-        """Refuse what cannot be learned from, with one message that says why; return self."""
+        """Refuse what is no graph, with one message that says why; return self. See also `check_trainable`."""
         self.adjacency.check()
         check_features(self.features, self.nodes)
+        if self.feature_names is not None and len(self.feature_names) != self.features.shape[1]:
+            raise ShapeError(
+                f"There are {len(self.feature_names):,} names for {self.features.shape[1]:,} features.\n"
+                "Give one per column."
+            )
         check_labels(self.labels, self.nodes, self.classes)
         if self.names is not None and len(self.names) != self.nodes:
             raise ShapeError(f"There are {len(self.names):,} node names for {self.nodes:,} nodes.\nGive one per node.")
         if isinstance(self.split, Split):
-            self.split.check(self.labels)
+            self.split.check(self.nodes)
         return self
+
+
+def check_trainable(graph: Graph, split: Split | None = None) -> None:
+    """Refuse a graph that nothing can be learned from; `split` is that of the seed, if it is drawn already."""
+    known = np.unique(graph.labels[graph.labels >= 0])
+    if not len(known):
+        kinds = "" if graph.targets is None else " of the target type"
+        raise SplitError(
+            f"No node{kinds} has a label.\nAt least two classes with labelled nodes are needed to learn from."
+        )
+    if len(known) == 1:
+        raise LabelError(
+            f"All labelled nodes have the class '{graph.classes[known[0]]}'.\n"
+            "At least two classes are needed to learn from; −1 and empty labels mean unknown and do not count."
+        )
+    (graph.split_for(0) if split is None else split).check_trainable(graph.labels)
+
+
+def column_order(have: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Return where each wanted column stands; one that is missing, or that nobody wants, is refused by its name."""
+    missing = [name for name in wanted if name not in set(have)]
+    extra = [name for name in have if name not in set(wanted)]
+    if missing:
+        raise SettingsError(
+            f"The graph has no feature column '{missing[0]}', which is one of the {len(wanted):,} expected.\n"
+            f"{did_you_mean(missing[0], extra) if extra else 'Add it.'}"
+        )
+    if extra:
+        raise SettingsError(
+            f"The graph has a feature column '{extra[0]}' that is not one of the {len(wanted):,} expected.\n"
+            f"Remove it: expected are {', '.join(list(wanted)[:5])}{', …' if len(wanted) > 5 else ''}."
+        )
+    place = {name: at for at, name in enumerate(have)}
+    return [place[name] for name in wanted]
 
 
 def check_features(features: Array, nodes: int) -> None:

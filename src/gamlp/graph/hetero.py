@@ -10,14 +10,14 @@ the relations that join two nodes. Label hops and every method for plain graphs 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
-from gamlp.errors import IdError, LabelError, SettingsError, did_you_mean
-from gamlp.graph.graph import Adjacency, Graph, check_features, check_labels
+from gamlp.errors import IdError, SettingsError, did_you_mean
+from gamlp.graph.graph import Adjacency, Graph, check_features, check_labels, column_order
 from gamlp.graph.splits import Split
 from gamlp.storage.files import Array, digest
 
@@ -67,12 +67,44 @@ class HeteroGraph(Graph):
         """The type whose nodes have labels."""
         return self.types[0]
 
+    @property
+    def targets(self) -> Array:
+        """The ids of the nodes of the target type."""
+        return np.arange(self.target.stop)
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all relations and features."""
+        return digest(self.features, *self._relations)
+
+    @cached_property
+    def fingerprints(self) -> Mapping[str, str]:
+        """As of a plain graph; the adjacency is all relations and types."""
+        return {**super().fingerprints, "adjacency": digest(*self._relations)}
+
+    @property
+    def _relations(self) -> list[str | Array]:
+        types = [f"{one.name} {one.nodes} {one.described}" for one in self.types]
         names = [f"{one.name} {one.source} {one.target}" for one in self.relations]
-        ends = [ends for one in self.relations for ends in (one.heads, one.tails)]
-        return digest(self.features, *(f"{one.name} {one.nodes} {one.described}" for one in self.types), *names, *ends)
+        return [*types, *names, *(ends for one in self.relations for ends in (one.heads, one.tails))]
+
+    def with_columns(self, names: Sequence[str] | None) -> HeteroGraph:
+        """Return the graph with the columns of each type in the order of `names`, which are written TYPE.COLUMN."""
+        if names is None or self.feature_names is None or tuple(names) == self.feature_names:
+            return self
+        column_order(self.feature_names, names)
+        features = np.array(self.features)
+        for kind in self.types:
+            have, wanted = (columns_of(kind.name, some) for some in (self.feature_names, names))
+            if have == wanted:
+                continue
+            if len(have) != features.shape[1]:
+                raise SettingsError(
+                    f"The columns of '{kind.name}' are in another order, and they were projected to a wider width.\n"
+                    f"Bring them into the order {', '.join(wanted[:5])}{', …' if len(wanted) > 5 else ''}."
+                )
+            features[kind.start : kind.stop] = self.features[kind.start : kind.stop, column_order(have, wanted)]
+        return replace(self, features=features, feature_names=tuple(names))
 
     def relation(self, name: str) -> Relation:
         """Return the relation of that name."""
@@ -88,26 +120,26 @@ class HeteroGraph(Graph):
         return added([self.adjacencies[self.relation(name).name] for name in names])
 
     def check(self) -> HeteroGraph:
-        """Refuse what cannot be learned from; return self."""
+        """Refuse what is no graph; return self."""
         self.adjacency.check()
         for kind in self.types:
             if kind.described:
                 check_features(self.features[kind.start : kind.stop], kind.nodes)
         check_labels(self.labels, self.nodes, self.classes)
-        if (self.labels[: self.target.stop] < 0).all():
-            raise LabelError(
-                f"The target type '{self.target.name}' has no labels.\n"
-                "Name the type whose nodes have labels as the target."
-            )
         if isinstance(self.split, Split):
-            self.split.check(self.labels)
-            last = max(int(ids.max()) for ids in (self.split.train, self.split.valid, self.split.test) if len(ids))
+            self.split.check(self.nodes)
+            last = max((int(ids.max()) for ids in self.split.sets.values() if len(ids)), default=-1)
             if last >= self.target.stop:
                 raise IdError(
                     f"The split names node {last:,}, there are {self.target.nodes:,} nodes of '{self.target.name}'.\n"
                     "Train, valid and test nodes are of the target type."
                 )
         return self
+
+
+def columns_of(kind: str, names: Iterable[str]) -> list[str]:
+    """Return those of the feature names that are columns of one type."""
+    return [name for name in names if name.startswith(f"{kind}.")]
 
 
 def added(parts: list[Adjacency]) -> Adjacency:

@@ -1,4 +1,4 @@
-"""Which nodes train, which choose the epoch, which judge.
+"""Which nodes train, which choose the epoch, which test.
 
 A split is fixed by the data set, or drawn by a rule, anew for each seed. Test labels are read by the final evaluation
 only.
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gamlp.errors import IdError, SplitError
-from gamlp.storage.files import Array
+from gamlp.storage.files import Array, digest
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,27 +22,39 @@ class Split:
     valid: Array
     test: Array
 
-    def check(self, labels: Array) -> None:
-        """Refuse a split that cannot train, choose or judge honestly."""
-        sets = {"train": self.train, "valid": self.valid, "test": self.test}
-        for name, ids in sets.items():
-            if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= len(labels)):
+    @property
+    def sets(self) -> dict[str, Array]:
+        """The three sets by their names."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the three sets."""
+        return digest(self.train, self.valid, self.test)
+
+    def check(self, nodes: int) -> None:
+        """Refuse ids that name no node, and sets that overlap."""
+        for name, ids in self.sets.items():
+            if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= nodes):
                 raise IdError(
                     f"The {name} set names node {int(ids.max() if ids.min() >= 0 else ids.min()):,}, "
-                    f"the graph has {len(labels):,} nodes.\nIds must lie between 0 and {len(labels) - 1:,}."
+                    f"the graph has {nodes:,} nodes.\nIds must lie between 0 and {nodes - 1:,}."
                 )
-        count = np.zeros(len(labels), dtype=np.int8)
-        for ids in sets.values():
+        count = np.zeros(nodes, dtype=np.int8)
+        for ids in self.sets.values():
             np.add.at(count, ids, 1)
         if (count > 1).any():
             raise SplitError(
                 f"{int((count > 1).sum()):,} nodes stand in more than one of train, valid and test, "
                 f"node {int(np.argmax(count > 1)):,} for one.\nEach node belongs to one set at most."
             )
+
+    def check_trainable(self, labels: Array) -> None:
+        """Refuse a split that cannot train or choose."""
         if not len(self.train):
             raise SplitError("The split has no training node.\nMark at least one labelled node of each class as train.")
         for name in ("train", "valid"):
-            unknown = int((labels[sets[name]] < 0).sum())
+            unknown = int((labels[self.sets[name]] < 0).sum())
             if unknown:
                 raise SplitError(
                     f"{unknown:,} nodes of the {name} set have no label.\nOnly labelled nodes can train or validate."
@@ -62,8 +74,13 @@ class SplitRule:
     train: float = 0.6
     valid: float = 0.2
 
+    @property
+    def fingerprint(self) -> str:
+        """A hash of the rule."""
+        return digest(repr(self))
+
     def draw(self, labels: Array, seed: int) -> Split:
-        """Draw the split of `seed`; the rest of the labelled nodes judge."""
+        """Draw the split of `seed`; the rest of the labelled nodes are for testing. Without labels all are empty."""
         random = np.random.default_rng([seed, 0x5F17])
         parts: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
         for label in np.unique(labels[labels >= 0]):
@@ -71,11 +88,8 @@ class SplitRule:
             train, valid = self.counts(len(members))
             for part, ids in zip(parts, np.split(members, [train, train + valid]), strict=True):
                 part.append(ids)
-        if not parts[0]:
-            raise SplitError("No node has a label.\nAt least two classes with labelled nodes are needed to learn from.")
-        split = Split(*(np.sort(np.concatenate(part)).astype(np.int64) for part in parts))
-        split.check(labels)
-        return split
+        none = np.empty(0, np.int64)
+        return Split(*(np.sort(np.concatenate([none, *part])) for part in parts))
 
     def counts(self, members: int) -> tuple[int, int]:
         """Return how many of a class's nodes train and validate."""

@@ -3,7 +3,8 @@
     indptr, indices, weights?   the adjacency by rows            features   (N, F) float32
     labels                      (N,) int64, −1 = unknown         names?     (N,) integers, or words as UTF-8 bytes
     train, valid, test          node ids, where the split is fixed; else graph.json holds the rule
-    graph.json                  format version, name, classes, and of each array shape, dtype, bytes and checksum
+    graph.json                  format version, name, classes, names of the features where they have any, and of each
+                                array shape, dtype, bytes and checksum
 
 The directory is written beside its place and renamed: it is there whole or not at all. Loading maps adjacency and
 features, so a graph larger than memory opens at once; `verify` costs one pass over the files.
@@ -76,10 +77,17 @@ def write_parts(graph: Graph, folder: Path) -> None:
     """Write the arrays, then graph.json."""
     for key, array in parts(graph).items():
         write_array(folder / f"{key}.npy", array)
-    write_contents(folder, name=graph.name, classes=graph.classes, split=graph.split)
+    write_contents(folder, name=graph.name, classes=graph.classes, split=graph.split, feature_names=graph.feature_names)
 
 
-def write_contents(folder: Path, *, name: str, classes: Sequence[str], split: Split | SplitRule) -> dict[str, Any]:
+def write_contents(
+    folder: Path,
+    *,
+    name: str,
+    classes: Sequence[str],
+    split: Split | SplitRule,
+    feature_names: Sequence[str] | None = None,
+) -> dict[str, Any]:
     """Write graph.json for the arrays that are in the folder, and return it."""
     rule = split if isinstance(split, SplitRule) else None
     paths = [folder / f"{key}.npy" for key in (*MAPPED, "labels", "names", *SETS)]
@@ -88,6 +96,7 @@ def write_contents(folder: Path, *, name: str, classes: Sequence[str], split: Sp
         "version": VERSION,
         "name": name,
         "classes": list(classes),
+        "feature_names": None if feature_names is None else list(feature_names),
         "split_rule": None if rule is None else {"train": rule.train, "valid": rule.valid},
         "arrays": {path.stem: describe(path, read_array(path, memory_map=True)) for path in paths if path.exists()},
     }
@@ -143,6 +152,8 @@ def read_contents(folder: Path) -> dict[str, Any]:
     arrays = contents["arrays"] if "arrays" not in missing else {}
     missing += [key for key in ALWAYS if key not in arrays]
     missing += [key for key, stored in arrays.items() if not isinstance(stored, dict)]
+    if not isinstance(contents.get("feature_names"), list | None):  # 0.1.0 kept none
+        missing.append("feature_names")
     missing += split_parts_missing(contents.get("split_rule"), arrays)
     if missing:
         raise FormatError(f"{folder / CONTENTS} lacks {', '.join(missing)}.\nRestore it, or make the graph again.")
@@ -185,7 +196,7 @@ def check_content(path: Path, array: Array, checksum: str | None) -> None:
 
 def as_graph(arrays: dict[str, Array], contents: dict[str, Any]) -> Graph:
     """Put the arrays together."""
-    rule, names = contents.get("split_rule"), arrays.get("names")
+    rule, names, columns = contents.get("split_rule"), arrays.get("names"), contents.get("feature_names")
     return Graph(
         adjacency=Adjacency(arrays["indptr"], arrays["indices"], arrays.get("weights")),
         features=arrays["features"],
@@ -194,4 +205,5 @@ def as_graph(arrays: dict[str, Array], contents: dict[str, Any]) -> Graph:
         split=SplitRule(train=rule["train"], valid=rule["valid"]) if rule else Split(*(arrays[key] for key in SETS)),
         names=np.char.decode(names, "utf-8") if names is not None and names.dtype.kind == "S" else names,
         name=contents["name"],
+        feature_names=None if columns is None else tuple(str(name) for name in columns),
     )

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from gamlp.errors import FormatError, InputError, SettingsError, StorageError
-from gamlp.graph.graph import Graph
+from gamlp.graph.graph import Graph, check_trainable
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.machine.peak_memory import peak_bytes
 from gamlp.methods import RELATIONAL, Method, method_named
@@ -64,6 +64,7 @@ def task_of(method: Method, recipe: Recipe, overrides: Mapping[str, Any], graph:
     """Return the method with the settings that recipe, graph and user give it; refuse what could not be trained."""
     check_device(order.device)
     split = graph.split_for(order.seeds[0])
+    check_trainable(graph, split)
     if method.kind == "message-passing":
         from gamlp.message_passing.settings import options_for
 

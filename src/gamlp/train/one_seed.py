@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.graph.graph import Graph
+from gamlp.graph.graph import Graph, check_trainable
 from gamlp.graph.splits import Split
 from gamlp.methods import Method
 from gamlp.model import count_parameters
@@ -60,6 +60,7 @@ def train_seed(workshop: Workshop, task: Task, *, seed: int, folder: Path | None
     started = time.perf_counter()
     graph = workshop.graph
     split = graph.split_for(seed)
+    check_trainable(graph, split)
     kind = {"network": learn_network, "label-propagation": learn_by_spreading, "message-passing": learn_by_messages}
     learned = kind[task.method.kind](workshop, task, hide(graph, split), split, seed=seed, folder=folder)
     learned = corrected(learned, graph, split, task)

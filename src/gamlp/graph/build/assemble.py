@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.errors import FormatError, InputError, LabelError, ShapeError, SplitError
+from gamlp.errors import FormatError, InputError, ShapeError, SplitError
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.build.encode_labels import encode_labels
 from gamlp.graph.graph import Graph
@@ -33,6 +33,7 @@ def assemble(
     names: Array | None = None,
     name: str = "graph",
     symmetric: bool = True,
+    feature_names: tuple[str, ...] | None = None,
 ) -> Graph:
     """Put a graph together from edge ends (E,), features (N, F) and labels (N,), and check it.
 
@@ -46,7 +47,6 @@ def assemble(
         labels, classes = np.full(nodes, -1, dtype=np.int64), classes or ()
     elif classes is None:
         labels, classes = encode_labels(labels)
-    check_classes(classes)
     for ends in (source, target):
         if len(ends) and ends.dtype.kind not in "iu":
             raise FormatError(f"Edge ends are of type {ends.dtype}.\nExpected whole numbers: the rows of the features.")
@@ -59,6 +59,7 @@ def assemble(
         split=SplitRule() if split is None else split,
         names=names,
         name=name,
+        feature_names=feature_names,
     ).check()
 
 
@@ -99,12 +100,3 @@ def as_ids(values: Any, which: str, nodes: int) -> Array:
     if values.size and values.dtype.kind not in "iu":
         raise FormatError(f"The {which} set is of type {values.dtype}.\nExpected node ids or a mask of true and false.")
     return np.unique(values).astype(np.int64)
-
-
-def check_classes(classes: tuple[str, ...]) -> None:
-    """Refuse labels that all say the same."""
-    if len(classes) == 1:
-        raise LabelError(
-            f"All labelled nodes have the class '{classes[0]}'.\n"
-            "At least two classes are needed to learn from; −1 and empty labels mean unknown and do not count."
-        )

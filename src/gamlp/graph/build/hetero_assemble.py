@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.errors import FormatError, IdError, InputError, LabelError, ShapeError, did_you_mean
-from gamlp.graph.build.assemble import as_features, check_classes
+from gamlp.errors import FormatError, IdError, InputError, ShapeError, did_you_mean
+from gamlp.graph.build.assemble import as_features
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.build.encode_labels import encode_labels
 from gamlp.graph.graph import check_features
@@ -33,6 +33,7 @@ class TypeParts:
     classes: tuple[str, ...] | None = None  # with these, the labels are class numbers already
     split: Split | SplitRule | None = None
     names: Array | None = None
+    feature_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,7 @@ def assemble_hetero(
         split=SplitRule() if split is None else split,
         names=all_names({kind: types[kind] for kind in order}),
         name=name,
+        feature_names=tuple(f"{kind}.{column}" for kind in order for column in types[kind].feature_names or ()) or None,
         types=tuple(
             NodeType(kind, starts[kind], starts[kind] + types[kind].nodes, types[kind].features is not None)
             for kind in order
@@ -144,15 +146,12 @@ def projected(values: Array, width: int, *, key: str) -> Array:
 def target_labels(part: TypeParts, target: str, nodes: int) -> tuple[Array, tuple[str, ...]]:
     """Return the labels of all N nodes, −1 for those of other types, and the classes."""
     if part.labels is None:
-        raise LabelError(
-            f"The target type '{target}' has no labels.\nName the type whose nodes have labels as the target."
-        )
+        return np.full(nodes, -1, dtype=np.int64), ()
     known, classes = (part.labels, part.classes) if part.classes else encode_labels(part.labels)
     if len(known) != part.nodes:
         raise ShapeError(
             f"There are {len(known):,} labels for {part.nodes:,} nodes of '{target}'.\nGive one each, −1 where unknown."
         )
-    check_classes(classes)
     labels = np.full(nodes, -1, dtype=np.int64)
     labels[: part.nodes] = known
     return labels, classes

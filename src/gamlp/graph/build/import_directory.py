@@ -66,7 +66,7 @@ def import_tables(
         classes, rule = write_nodes(folder, files)
         build(folder, stream, files.nodes, options)
         return finish(folder, out, name=Path(edges).name.removesuffix(".gz").removesuffix(kind_of(Path(edges))),
-                      classes=classes, split=rule)  # fmt: skip
+                      classes=classes, split=rule, feature_names=files.feature_names())  # fmt: skip
 
 
 def import_ogb(
@@ -171,9 +171,17 @@ def once(path: Path, write: Callable[[Path], None]) -> None:
         write(path)
 
 
-def finish(folder: Path, out: Path, *, name: str, classes: tuple[str, ...], split: Split | SplitRule) -> dict[str, Any]:
+def finish(
+    folder: Path,
+    out: Path,
+    *,
+    name: str,
+    classes: tuple[str, ...],
+    split: Split | SplitRule,
+    feature_names: tuple[str, ...] | None = None,
+) -> dict[str, Any]:
     """Describe the arrays in graph.json and rename the folder to its place."""
-    contents = write_contents(folder, name=name, classes=classes, split=split)
+    contents = write_contents(folder, name=name, classes=classes, split=split, feature_names=feature_names)
     whole = finished_folder(Path(out), begun(folder)["key"])  # without import.json it is known by its name
     folder.rename(whole)
     for kept in KEPT:

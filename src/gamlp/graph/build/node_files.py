@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import MissingFileError, ShapeError
-from gamlp.graph.build.assemble import check_classes, named_split
+from gamlp.graph.build.assemble import named_split
 from gamlp.graph.build.column_matrix import ColumnMatrix
 from gamlp.graph.build.edge_streams import file_key, parquet_rows
 from gamlp.graph.build.encode_labels import encode_labels
@@ -71,6 +71,15 @@ class NodeFiles:
         taken = {self._column("id"), self._column("label"), self._column("split")}
         return [name for name in self.table.names if name not in taken]
 
+    def feature_names(self) -> tuple[str, ...] | None:
+        """Return the names of the features; None where they are a matrix."""
+        if self.features is not None or self.table is None:
+            return None
+        first = next(self.table.batches(self.feature_columns, dict.fromkeys(self.feature_columns, "float32")))
+        import pyarrow as pa
+
+        return stack_columns(pa.Table.from_batches([first.slice(0, 1)]), self.feature_columns, self.table)[1]
+
     def ids(self, memory: int) -> HashedIds | None:
         """Return the ids of the nodes; None where the row is the id."""
         name = self._column("id")
@@ -100,9 +109,7 @@ class NodeFiles:
         name = self._column("label")
         if self.table is None or name is None:
             return np.full(self.nodes, -1, dtype=np.int64), ()
-        labels, classes = encode_labels(label_values(self._whole(name)))
-        check_classes(classes)
-        return labels, classes
+        return encode_labels(label_values(self._whole(name)))
 
     def split(self) -> Split | SplitRule:
         """Return the split that the table names, or the usual rule."""
@@ -146,7 +153,7 @@ class NodeFiles:
         split = self.split()
         write_array(folder / "labels.npy", labels)
         if isinstance(split, Split):
-            split.check(labels)
+            split.check(len(labels))
             for name, part in (("train", split.train), ("valid", split.valid), ("test", split.test)):
                 write_array(folder / f"{name}.npy", part)
         return classes, split
@@ -164,7 +171,7 @@ class NodeFiles:
                 rows = pa.Table.from_batches([batch])
                 step = max(1, BATCH_BYTES // 4 // max(1, len(self.feature_columns)))
                 for first in range(0, batch.num_rows, step):
-                    yield stack_columns(rows.slice(first, step), self.feature_columns, self.table)
+                    yield stack_columns(rows.slice(first, step), self.feature_columns, self.table)[0]
 
     def _ids(self, name: str) -> Iterator[Any]:
         assert self.table is not None

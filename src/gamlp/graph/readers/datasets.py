@@ -132,7 +132,8 @@ def read_graph(what: str | Path | Sequence[str | Path], *, root: Path | None = N
             "Name one data set, one graph directory, or the edges and the nodes of one graph."
         )
     first = Path(given[0])
-    if first.is_file():
+    known = not given[1:] and find_dataset(str(given[0])) is not None
+    if first.is_file() and not known:
         from gamlp.graph.readers.tables import read_tables
 
         return read_tables(first, Path(given[1]) if given[1:] else None, **options)

@@ -56,7 +56,9 @@ def read_hetero_tables(folder: Path) -> HeteroGraph:
         for name, table in content["relations"].items()
     }
     types = {
-        kind: TypeParts(part.ids.nodes, part.features, part.labels, None, part.split, part.ids.names)
+        kind: TypeParts(
+            part.ids.nodes, part.features, part.labels, None, part.split, part.ids.names, part.feature_names
+        )
         for kind, part in nodes.items()
     }
     return assemble_hetero(types, relations, target=content["target"], name=content.get("name", folder.name))

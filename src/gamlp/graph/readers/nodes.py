@@ -35,6 +35,7 @@ class Nodes:
     features: Array | None = None
     labels: Any = None
     split: Split | None = None
+    feature_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,24 @@ def read_nodes(path: Path, *, columns: NodeColumns, with_features: bool) -> Node
 
     content = table.read(words=[name for name in (id_, split) if name is not None])
     nodes, others = content.num_rows, [name for name in table.names if name not in (id_, label, split)]
+    found: tuple[Array | None, tuple[str, ...] | None] = (None, None)
+    if with_features and others:
+        found = stack_columns(content, others, table)
     return Nodes(
         ids=NodeIds(nodes) if id_ is None else node_ids(content.column(id_), path=path, guessed=table.is_text),
-        features=stack_columns(content, others, table) if with_features and others else None,
+        features=found[0],
         labels=None if label is None else label_values(content.column(label)),
         split=None if split is None else named_split(content.column(split).to_pylist(), place=place),
+        feature_names=found[1],
     )
 
 
-def read_features(path: Path) -> Array:
+def read_features(path: Path) -> tuple[Array, tuple[str, ...] | None]:
     """Read the features alone: .npy (N, F), .npz with `features`, or a table of numbers only."""
     if path.suffix.lower() == ".npy":
-        return matrix(read_array(path, memory_map=True), path)
+        return matrix(read_array(path, memory_map=True), path), None
     if path.suffix.lower() == ".npz":
-        return matrix(read_member(path, "features"), path)
+        return matrix(read_member(path, "features"), path), None
     table = open_table(path)
     return stack_columns(table.read(), list(table.names), table)
 
@@ -105,14 +110,23 @@ def read_npz_nodes(path: Path, *, with_features: bool) -> Nodes:
     return Nodes(ids, features, held.get("labels"), split)
 
 
-def stack_columns(content: Any, names: list[str], table: TableFile) -> Array:
-    """Return the columns side by side as (N, F) float32."""
+def stack_columns(content: Any, names: list[str], table: TableFile) -> tuple[Array, tuple[str, ...] | None]:
+    """Return the columns side by side as (N, F) float32, and their names; a file without header has none."""
     blocks = [column_values(content.column(name).combine_chunks(), name, table) for name in names]
     widths = np.cumsum([0] + [block.shape[1] for block in blocks])
     features = np.empty((content.num_rows, int(widths[-1])), dtype=np.float32)
     for block, start in zip(blocks, widths[:-1], strict=True):
         features[:, start : start + block.shape[1]] = block
-    return features
+    return features, feature_names(names, [block.shape[1] for block in blocks]) if table.header else None
+
+
+def feature_names(names: list[str], widths: list[int]) -> tuple[str, ...]:
+    """Name every feature: a column of numbers by its own name, the values of a column of lists name[0], name[1], …."""
+    return tuple(
+        each
+        for name, width in zip(names, widths, strict=True)
+        for each in ([name] if width == 1 else [f"{name}[{at}]" for at in range(width)])
+    )
 
 
 def column_values(column: Any, name: str, table: TableFile) -> Array:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gamlp.errors import FormatError, LabelError, ShapeError
+from gamlp.errors import FormatError, ShapeError
 from gamlp.graph.build.assemble import as_split, assemble
 from gamlp.graph.build.encode_labels import whole_numbers
 from gamlp.graph.graph import Graph
@@ -80,6 +80,4 @@ def check_rows(raw: Path, nodes: int, features: Array, labels: Array) -> None:
 def class_numbers(values: Array) -> tuple[Array, tuple[str, ...]]:
     """Return the labels as they are numbered, NaN as −1, and the classes "0" … "C−1"."""
     labels = whole_numbers(values)
-    if not len(labels) or int(labels.max()) < 0:
-        raise LabelError("No node has a label.\nAt least two classes with labelled nodes are needed to learn from.")
-    return labels, tuple(str(number) for number in range(int(labels.max()) + 1))
+    return labels, tuple(str(number) for number in range(int(labels.max(initial=-1)) + 1))

@@ -56,14 +56,15 @@ def read_tables(
         names=table.ids.names,
         name=edges.name.removesuffix(".gz").removesuffix(kind_of(edges)),
         symmetric=not directed,
+        feature_names=table.feature_names,
     )
 
 
 def gather(nodes: Path | None, features: Path | None, columns: NodeColumns) -> Nodes:
     """Bring node table and features together."""
-    own = None if features is None else read_features(features)
+    own, names = (None, None) if features is None else read_features(features)
     if nodes is None:
-        return Nodes(NodeIds(0 if own is None else len(own)), own)
+        return Nodes(NodeIds(0 if own is None else len(own)), own, feature_names=names)
     table = read_nodes(nodes, columns=columns, with_features=own is None)
     if own is None:
         return table
@@ -72,4 +73,4 @@ def gather(nodes: Path | None, features: Path | None, columns: NodeColumns) -> N
             f"{features} has {len(own):,} rows, {nodes} {table.ids.nodes:,} nodes.\n"
             "Every node needs one row of features, in the order of the node table."
         )
-    return Nodes(table.ids, own, table.labels, table.split)
+    return Nodes(table.ids, own, table.labels, table.split, names)

@@ -1,0 +1,95 @@
+"""Where a graph comes from: what a command line names, a run keeps, and every command can read again.
+
+`GraphSource.named(["edges.csv", "nodes.csv"], columns={"label": "genre"})` checks the words and makes paths absolute,
+`source.read()` reads the graph, and `source.words()` are the words of a command line that name it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from gamlp.errors import InputError, SettingsError, did_you_mean
+
+if TYPE_CHECKING:
+    from gamlp.graph.graph import Graph
+
+Role = Literal["source", "target", "weight", "id", "label", "split"]
+ROLES: tuple[Role, ...] = ("source", "target", "weight", "id", "label", "split")
+
+
+class GraphSource(BaseModel):
+    """A known data set, a graph directory, or table files with the columns to be read. Paths are absolute."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    what: tuple[str, ...]  # a name, a folder, or EDGES [NODES]
+    root: Path | None = None  # the folder with data sets, for one that is not built in
+    columns: dict[Role, str] = {}
+    features: Path | None = None
+    directed: bool = False
+
+    @classmethod
+    def named(
+        cls,
+        what: Sequence[str | Path] | None,
+        *,
+        root: Path | None = None,
+        columns: Mapping[str, str] | None = None,
+        features: Path | None = None,
+        directed: bool = False,
+    ) -> GraphSource:
+        """Return the source that these words name; `root` is left out where nothing is read below it."""
+        from gamlp.graph.readers.datasets import ROOT, find_dataset
+
+        if not what:
+            raise SettingsError(
+                "No graph was named.\nGive a data set's name, a graph directory, or EDGES [NODES] files."
+            )
+        for role in columns or {}:
+            if role not in ROLES:
+                raise SettingsError(f"--column {role}=…: there is no such role.\n{did_you_mean(role, ROLES)}")
+        for word in (*what, root or "", features or "", *(columns or {}).values()):
+            check_utf8(str(word))
+        dataset = find_dataset(str(what[0])) if len(what) == 1 else None
+        return cls(
+            what=tuple(str(word) if dataset or not Path(word).exists() else str(Path(word).resolve()) for word in what),
+            root=(ROOT if root is None else root).resolve() if dataset and dataset.folders else None,
+            columns=dict(columns or {}),
+            features=None if features is None else features.resolve(),
+            directed=directed,
+        )
+
+    @property
+    def title(self) -> str:
+        """The names without their folders."""
+        return " ".join(Path(word).name for word in self.what)
+
+    def read(self) -> Graph:
+        """Read the graph."""
+        from gamlp.graph.readers.datasets import read_graph
+
+        return read_graph(self.what, root=self.root, features=self.features, directed=self.directed, **self.columns)
+
+    def words(self) -> list[str]:
+        """Return the words of a command line that name this source, wherever it is run."""
+        words = [*self.what]
+        if self.root is not None:
+            words += ["--root", str(self.root)]
+        for role, column in self.columns.items():
+            words += ["--column", f"{role}={column}"]
+        if self.features is not None:
+            words += ["--features", str(self.features)]
+        return [*words, "--directed"] if self.directed else words
+
+
+def check_utf8(word: str) -> None:
+    """Refuse a path that no file of ours could name: they are written as UTF-8."""
+    try:
+        word.encode("utf-8")
+    except UnicodeEncodeError:
+        shown = word.encode("utf-8", "backslashreplace").decode()
+        raise InputError(f"The name {shown} is not UTF-8.\nRename the file or folder.") from None
