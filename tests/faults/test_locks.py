@@ -1,4 +1,4 @@
-"""One process at a time, and nothing left behind: locks, sweeping, exchange; and seals that do not fit."""
+"""One process at a time, and nothing left behind: locks, sweeping, exchange; and checksums that differ."""
 
 import json
 import os
@@ -11,22 +11,22 @@ from gamlp.errors import StorageError
 from gamlp.storage import directories
 from gamlp.storage.checksums import check_files, checksums_of
 from gamlp.storage.files import read_json, write_json
-from gamlp.storage.locks import alone, hold
+from gamlp.storage.locks import hold, locked
 from gamlp.train.checkpoint import Checkpoint, load_tensors, save_tensors
 
 
 def test_a_second_process_on_the_same_folder_is_told_so(tmp_path):
-    with alone(tmp_path / "run"):
-        with pytest.raises(StorageError, match="Another process works on"), alone(tmp_path / "run"):
+    with locked(tmp_path / "run"):
+        with pytest.raises(StorageError, match="Another process works on"), locked(tmp_path / "run"):
             pass
-        with alone(tmp_path / "other"):
+        with locked(tmp_path / "other"):
             pass
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_lock_of_a_killed_process_is_no_obstacle(tmp_path):
     (tmp_path / ".run.lock").touch()
-    with alone(tmp_path / "run"):
+    with locked(tmp_path / "run"):
         pass
     assert list(tmp_path.iterdir()) == []
 
@@ -81,12 +81,12 @@ def test_a_changed_json_file_is_refused(tmp_path):
 
 def test_changed_files_are_refused(tmp_path):
     np.save(tmp_path / "a.npy", np.zeros(3))
-    seals = checksums_of([tmp_path / "a.npy", tmp_path / "not there.npy"])
-    assert list(seals) == ["a.npy"]
-    check_files(tmp_path, {**seals, "../outside.npy": "0"})
+    checksums = checksums_of([tmp_path / "a.npy", tmp_path / "not there.npy"])
+    assert list(checksums) == ["a.npy"]
+    check_files(tmp_path, {**checksums, "../outside.npy": "0"})
     np.save(tmp_path / "a.npy", np.array([0, 0, 1e-9]))
     with pytest.raises(StorageError, match="has changed"):
-        check_files(tmp_path, seals)
+        check_files(tmp_path, checksums)
 
 
 def test_a_flipped_bit_of_a_model_is_found(tmp_path):

@@ -284,7 +284,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path, monkeypatch):
 def test_what_the_disk_cannot_hold_is_refused_at_once(tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 1000})
     monkeypatch.setattr(disk_parts.shutil, "disk_usage", lambda _: usage)
-    with pytest.raises(StorageError, match=r"needs 375.0 KiB of the disk while it is made, 1,000 bytes are free"):
+    with pytest.raises(StorageError, match=r"needs 375.0 KiB of the disk while it is made, 1000 B are free"):
         propagate_to(tmp_path / "hops", GRAPH, FEATURES, hops=2)
     assert list(tmp_path.iterdir()) == []
 

@@ -84,20 +84,20 @@ def whole(name: str, text: str | None) -> int:
 def show(found: dict[str, Any], costs: dict[str, Cost]) -> None:
     """Print it for people."""
     from gamlp.cli.screen import screen
-    from gamlp.storage.sizes import in_words
+    from gamlp.storage.sizes import format_size
 
     machine, constants, out = found["machine"], found["constants"], screen()
     gathers = constants["gathers"]
     lines = {
         "processor": f"{machine['processor']}, {machine['processors']} processors, {machine['threads']} threads",
         "vectors": " ".join(machine["vectors"]) or "none",
-        "memory": f"{in_words(machine['memory_bytes'] or 0)}, {in_words(machine['memory_free_bytes'] or 0)} free; "
-        f"huge pages: {machine['huge_pages'] or 'unknown'}",
-        "disk": f"{in_words(machine['disk_free_bytes'])} free below {machine['folder']}, "
+        "memory": f"{format_size(machine['memory_bytes'] or 0)}, {format_size(machine['memory_free_bytes'] or 0)} free"
+        f"; huge pages: {machine['huge_pages'] or 'unknown'}",
+        "disk": f"{format_size(machine['disk_free_bytes'])} free below {machine['folder']}, "
         f"reads {constants['disk_read'] / 1e6:,.0f} MB/s, writes {constants['disk_write'] / 1e6:,.0f} MB/s",
         "gpus": ", ".join(machine["gpus"]) or "none",
         "gathers": "; ".join(
-            f"{1e-6 / one['seconds']:,.0f} M rows/s of {64 * one['lines']} bytes in {in_words(one['bytes'])}"
+            f"{1e-6 / one['seconds']:,.0f} M rows/s of {64 * one['lines']} bytes in {format_size(one['bytes'])}"
             for one in gathers
         ),
         "stream": f"{constants['stream'] / 1e9:,.1f} GB/s",
@@ -116,13 +116,13 @@ def cost_table(costs: dict[str, Cost]) -> Any:
     """Return the predictions as a table."""
     from rich.table import Table
 
-    from gamlp.storage.sizes import in_words
+    from gamlp.storage.sizes import format_size
 
     table = Table(title="Predicted", title_justify="left")
     for name in ("engine", "time", "memory", "disk", "blocks", "at once"):
         table.add_column(name, justify="left" if name == "engine" else "right")
     for cost in costs.values():
-        cells = (duration(cost.seconds), in_words(cost.memory), in_words(cost.disk), cost.blocks, cost.at_once)
+        cells = (duration(cost.seconds), format_size(cost.memory), format_size(cost.disk), cost.blocks, cost.at_once)
         table.add_row(cost.engine, *map(str, cells))
     return table
 

@@ -34,7 +34,7 @@ from gamlp.embed.triples import Triples
 from gamlp.progress import progress
 from gamlp.storage import huge_pages
 from gamlp.storage.files import Array
-from gamlp.storage.locks import alone
+from gamlp.storage.locks import locked
 
 REPORT_EVERY = 50  # steps
 SAVE_EVERY = 20.0  # seconds, or ten times as long as a save takes
@@ -50,7 +50,7 @@ def train_embeddings(
     """
     settings = check_settings(settings or EmbeddingSettings())
     triples.check()
-    with alone(folder) if folder else nullcontext():
+    with locked(folder) if folder else nullcontext():
         return learn(triples, settings, seed=seed, folder=folder)
 
 

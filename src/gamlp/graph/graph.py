@@ -22,9 +22,9 @@ from gamlp.errors import (
     did_you_mean,
 )
 from gamlp.graph.splits import Split, SplitRule
-from gamlp.storage.array_reader import ArrayReader, ahead, pieces
+from gamlp.storage.array_reader import ArrayReader, chunks
 from gamlp.storage.files import Array, digest
-from gamlp.storage.threads import ranges
+from gamlp.storage.threads import prefetch, ranges
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Adjacency:
                 "Expected CSR form: one offset per node and one more, never falling."
             )
         if self.entries:
-            reaches = [(int(part.min()), int(part.max())) for part in pieces(self.indices)]
+            reaches = [(int(part.min()), int(part.max())) for part in chunks(self.indices)]
             low, high = min(reach[0] for reach in reaches), max(reach[1] for reach in reaches)
             if low < 0 or high >= self.nodes:
                 raise IdError(
@@ -77,13 +77,13 @@ class Adjacency:
                 raise ShapeError(
                     f"There are {len(self.weights):,} edge weights for {self.entries:,} edges.\nGive one per edge."
                 )
-            if not all(np.isfinite(part).all() and bool((part >= 0).all()) for part in pieces(self.weights)):
+            if not all(np.isfinite(part).all() and bool((part >= 0).all()) for part in chunks(self.weights)):
                 raise NotFiniteError("Edge weights are negative, NaN or infinite.\nWeights must be finite and ≥ 0.")
 
 
 def _rises(offsets: Array) -> bool:
     last = 0
-    for part in pieces(offsets):
+    for part in chunks(offsets):
         if part[0] < last or bool((np.diff(part) < 0).any()):
             return False
         last = int(part[-1])
@@ -211,7 +211,7 @@ def check_features(features: Array, nodes: int) -> None:
         raise ShapeError("Features have no columns.\nEvery node needs at least one feature.")
     rows_a_step = max(1, 2**22 // features.shape[1])  # 16 MiB of float32 at a time, read where they are mapped
     source, steps = ArrayReader(features), ranges(nodes, rows_a_step)
-    parts = ahead(lambda at: source.block(*steps[at], slice(0, features.shape[1])), len(steps))
+    parts = prefetch(source.block(*step, slice(0, features.shape[1])) for step in steps)
     for (start, _), part in zip(steps, parts, strict=True):
         finite = np.isfinite(part)
         if not finite.all():

@@ -19,7 +19,7 @@ from math import ceil, log2
 from typing import Literal
 
 from gamlp.errors import SettingsError
-from gamlp.storage.sizes import in_words
+from gamlp.storage.sizes import format_size
 
 LINE = 64
 WIDEST = 7  # lines of a block of float32: what the registers of most processors hold
@@ -178,8 +178,8 @@ def block_lines(work: Work, memory: int) -> int:
     if lines < 1:
         needed = 2 * LINE * work.nodes + 12 * work.rows
         raise SettingsError(
-            f"{in_words(memory)} are too little memory: {work.nodes:,} nodes need at least {in_words(needed)} for one "
-            "cache line of features at a time.\nGive more --memory, or fewer rows."
+            f"{format_size(memory)} are too little memory: {work.nodes:,} nodes need at least {format_size(needed)} "
+            "for one cache line of features at a time.\nGive more --memory, or fewer rows."
         )
     blocks = ceil(work.lines / lines)
     return ceil(work.lines / blocks)

@@ -38,8 +38,8 @@ from gamlp.propagate.normalize import Normalization
 from gamlp.propagate.stationary import stationary_features
 from gamlp.storage.directories import put_in_place
 from gamlp.storage.files import Array, write_array
-from gamlp.storage.locks import alone
-from gamlp.storage.sizes import in_words
+from gamlp.storage.locks import locked
+from gamlp.storage.sizes import format_size
 from gamlp.storage.threads import available, workers
 
 MEMORY = 4 * 2**30
@@ -86,7 +86,7 @@ def propagate_to(
     limit = job.limit(memory) if stationary else None
     parts = Parts(beside, rows=job.count, hops=job.kept, storage=storage)
     try:
-        with alone(folder):
+        with locked(folder):
             blocks = parts.open(key, room.blocks)
             missing = [number for number in range(len(blocks)) if not parts.is_finished(number)]
             if missing:
@@ -184,7 +184,8 @@ class Job:
         needed = 12 * self.adjacency.entries + 40 * self.adjacency.nodes
         if needed > memory:
             raise SettingsError(
-                f"X^(∞) needs {in_words(needed)} to find the connected components, {in_words(memory)} were given.\n"
+                f"X^(∞) needs {format_size(needed)} to find the connected components, "
+                f"{format_size(memory)} were given.\n"
                 "Give more memory, or use a combiner other than smoothing."
             )
         found = stationary_features(self.adjacency, self.features, self.normalization, rows=self.rows)

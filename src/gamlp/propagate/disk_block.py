@@ -11,7 +11,6 @@ same bits, those of the engine in memory.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -25,10 +24,10 @@ from gamlp.propagate.hops import too_large
 from gamlp.propagate.memory import SEGMENTS_A_PIECE, lift
 from gamlp.propagate.normalize import Normalization
 from gamlp.propagate.plan import equal_work
-from gamlp.storage.array_reader import ArrayReader, ahead, close_all
+from gamlp.storage.array_reader import ArrayReader, close_all
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import empty, prefaulted
-from gamlp.storage.threads import Run, available, ranges, workers
+from gamlp.storage.threads import Run, available, background, prefetch, ranges, workers
 
 CHUNK_BYTES = 2**26
 VALUES_A_PIECE = 2**18  # handed to a thread at a time
@@ -121,17 +120,12 @@ class StreamedBlock:
         A hop leaves while the next one reads the same state; the one after that writes over it.
         """
         self.enter(features, columns, sink if not last_only or hops == 0 else None)
-        with ThreadPoolExecutor(1, thread_name_prefix="gamlp-write") as writer:
-            leaving: Future[None] | None = None
+        with background() as start:
             for hop in range(1, hops + 1):
                 self.hop()
-                if leaving is not None:
-                    leaving.result()
                 if not last_only or hop == hops:
-                    leaving = writer.submit(self.leave, hop, self.x, sink)
+                    start(self.leave, hop, self.x, sink)
                 advance()
-            if leaving is not None:
-                leaving.result()
         for source in (self._offsets, self._indices, self._weights):
             if source is not None:
                 source.check_unchanged()
@@ -183,7 +177,7 @@ class StreamedBlock:
 
     def hop(self) -> None:
         """Set y = D^(−1) A y, one chunk of rows after the other."""
-        for loaded in ahead(self._load, len(self.way.chunks)):
+        for loaded in prefetch(map(self._load, range(len(self.way.chunks)))):
             self._sum(*loaded)
         if len(self.way.hubs):
             scale = self.way.scale(self.way.hub_degrees(), -1)

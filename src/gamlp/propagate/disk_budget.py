@@ -19,7 +19,7 @@ from gamlp.graph.graph import Adjacency
 from gamlp.propagate import kernels, layout
 from gamlp.propagate.plan import LONGEST
 from gamlp.storage.huge_pages import LINE
-from gamlp.storage.sizes import in_words
+from gamlp.storage.sizes import format_size
 
 LEAST_CHUNK, MOST_CHUNK = 2**18, 2**26
 
@@ -71,8 +71,8 @@ def budget(
     width = next((width for width in (8, 4) if width <= room), 0)
     if not width:
         raise SettingsError(
-            f"{in_words(memory)} are too little memory: {adjacency.nodes:,} nodes need "
-            f"{in_words(fixed + 4 * each)} for four columns of {storage} at a time.\n"
+            f"{format_size(memory)} are too little memory: {adjacency.nodes:,} nodes need "
+            f"{format_size(fixed + 4 * each)} for four columns of {storage} at a time.\n"
             "Give more memory" + (", or store hops as float16." if storage == "float32" else ".")
         )
     return Budget([slice(at, min(at + width, columns)) for at in range(0, columns, width)], chunk)

@@ -24,7 +24,7 @@ from gamlp.graph.build.edge_groups import boot
 from gamlp.storage.array_reader import ArrayReader, close_all
 from gamlp.storage.checksums import write_hashed
 from gamlp.storage.files import Array, array_header, read_array, read_json, sync_folder, write_json
-from gamlp.storage.sizes import in_words
+from gamlp.storage.sizes import format_size
 from gamlp.storage.threads import ranges
 
 Sink = Callable[[int, int, Array], None]  # sink(hop, first, values (n, w)): rows first … first+n−1 of the wanted ones
@@ -130,6 +130,6 @@ def check_space(folder: Path, needed: int) -> None:
     free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
     if needed > free:
         raise StorageError(
-            f"{folder} needs {in_words(needed)} of the disk while it is made, {in_words(free)} are free.\n"
+            f"{folder} needs {format_size(needed)} of the disk while it is made, {format_size(free)} are free.\n"
             "Ask for fewer rows (--rows labelled), store hops as float16, or choose another disk."
         )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gamlp.errors import ClusterError, MissingExtraError, SettingsError
-from gamlp.storage.sizes import in_words
+from gamlp.storage.sizes import format_size
 from gamlp.storage.threads import available
 
 ENVIRONMENT = {  # what Ray is told where the user tells it nothing
@@ -90,8 +90,9 @@ def slots(there: Sequence[Machine], *, memory: int, lines: int) -> Slots:
     if not able:
         most = max((one.memory for one in there), default=0)
         raise SettingsError(
-            f"A block may use {in_words(memory)}, and none of the {len(there)} machines of the cluster has so much for "
-            f"Ray: the largest has {in_words(most)}.\nGive less --memory, or start Ray with more: ray start --memory."
+            f"A block may use {format_size(memory)}, and none of the {len(there)} machines of the cluster has so "
+            f"much for Ray: the largest has {format_size(most)}.\n"
+            "Give less --memory, or start Ray with more: ray start --memory."
         )
     count = min(sum(fits[at] for at in able), lines)
     on_each = -(-count // len(able))

@@ -28,7 +28,7 @@ from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import Recipe, load_recipe
 from gamlp.runs.record import read_record
 from gamlp.storage.files import write_json
-from gamlp.storage.locks import alone, is_bare
+from gamlp.storage.locks import is_bare, locked
 from gamlp.train.distributed import ranks
 from gamlp.train.featureless import check_filling
 from gamlp.train.metrics import mean_and_std
@@ -103,7 +103,7 @@ def train_run(
     task = order.task(graph)
     workshop = workshop or Workshop(graph, cache=cache, device=order.device)
     workshop.keep = workshop.keep or folder
-    with nullcontext() if folder is None or is_finished(folder) or ranks().rank else alone(folder):
+    with nullcontext() if folder is None or is_finished(folder) or ranks().rank else locked(folder):
         return train_seeds(graph, order, task, workshop, folder)
 
 

@@ -1,4 +1,4 @@
-"""Read arrays a piece at a time: mapped files through plain reads, anything else by slices.
+"""Read arrays a chunk at a time: mapped files through plain reads, anything else by slices.
 
 A plain read goes into a buffer of known size, and a file that ends early or cannot be read is an error with its name;
 through the map the same would count as resident memory without end, and kill the process.
@@ -7,37 +7,17 @@ through the map the same would count as resident memory without end, and kill th
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from gamlp.errors import StorageError
 from gamlp.storage.files import Array, is_whole_file
 
-Loaded = TypeVar("Loaded")
 
-
-def ahead(load: Callable[[int], Loaded], count: int) -> Iterator[Loaded]:
-    """Yield load(0) … load(count−1), each loaded by a thread while the one before is worked on.
-
-    Piece i+1 is loaded while piece i is in use: `load` may use two buffers in turn.
-    """
-    if count < 2:
-        yield from map(load, range(count))
-        return
-    with ThreadPoolExecutor(1, thread_name_prefix="gamlp-read") as reader:
-        waiting = reader.submit(load, 0)
-        for at in range(1, count + 1):
-            loaded = waiting.result()
-            if at < count:
-                waiting = reader.submit(load, at)
-            yield loaded
-
-
-def pieces(array: Array, size: int = 2**21) -> Iterator[Array]:
-    """Yield a long array of one dimension a few MiB at a time; each piece is gone when the next one comes."""
+def chunks(array: Array, size: int = 2**21) -> Iterator[Array]:
+    """Yield a long array of one dimension a few MiB at a time; each chunk is gone when the next one comes."""
     source, buffer = ArrayReader(array), np.empty(min(size, len(array)), array.dtype)
     for first in range(0, len(array), size):
         yield source.rows(first, min(first + size, len(array)), buffer)
@@ -45,7 +25,7 @@ def pieces(array: Array, size: int = 2**21) -> Iterator[Array]:
 
 
 class ArrayReader:
-    """An array, or anything with a shape that can be sliced, read by spans of rows and columns."""
+    """An array, or anything with a shape that can be sliced, read by ranges of rows and columns."""
 
     def __init__(self, array: Any) -> None:
         self.array = array
@@ -65,14 +45,14 @@ class ArrayReader:
 
     def rows(self, first: int, last: int, buffer: Array) -> Array:
         """Return array[first:last], copied into the beginning of `buffer`, which has its type and width."""
-        part = buffer[: last - first]
+        out = buffer[: last - first]
         if self._file is not None and self.array.flags.c_contiguous:
-            self._read(part, first * self._row_bytes)
+            self._read(out, first * self._row_bytes)
         elif self._file is not None and self.array.ndim == 2:
-            part[...] = self.columns(first, last, slice(0, self.shape[1]))
+            out[...] = self.columns(first, last, slice(0, self.shape[1]))
         else:
-            part[...] = self.array[first:last]
-        return part
+            out[...] = self.array[first:last]
+        return out
 
     def block(self, first: int, last: int, columns: slice, buffer: Array | None = None) -> Array:
         """Return array[first:last, columns] as float32, by rows, or by columns where the file is.
@@ -124,10 +104,10 @@ class ArrayReader:
         found = os.fstat(self._file)
         return found.st_size, found.st_mtime_ns
 
-    def _read(self, part: Array, offset: int) -> None:
-        """Fill `part` from the file, `offset` bytes into the array."""
+    def _read(self, out: Array, offset: int) -> None:
+        """Fill `out` from the file, `offset` bytes into the array."""
         assert self._file is not None
-        target = part.reshape(-1).view(np.uint8).data
+        target = out.reshape(-1).view(np.uint8).data
         done = 0
         while done < len(target):
             try:

@@ -1,4 +1,4 @@
-"""Checksums of what gamlp writes, compared when it is read: a disk that forgets a bit is found out, not believed.
+"""Checksums of what gamlp writes, compared when it is read, so that a changed bit is an error.
 
     a JSON file         its last key, "checksum", is a hash of all others
     files of a folder   a JSON file beside them names each with its hash: {"rows.npy": "3f…", …}
@@ -13,25 +13,25 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 from gamlp.errors import MissingFileError, StorageError
+from gamlp.storage.threads import background
 
 KEY = "checksum"
 READ = 2**22
 
 
-def sealed(content: object) -> object:
+def add_checksum(content: object) -> object:
     """Return JSON content with its checksum; what is no object has no place for one, and stays as it is."""
     if not isinstance(content, dict):
         return content
     return {**content, KEY: json_digest(content)}
 
 
-def unsealed(content: Any, path: Path) -> Any:
-    """Return JSON content without its checksum; refuse it where that does not fit."""
+def remove_checksum(content: Any, path: Path) -> Any:
+    """Return JSON content without its checksum; refuse it where that differs."""
     if not isinstance(content, dict) or KEY not in content:
         return content
     rest = {key: value for key, value in content.items() if key != KEY}
@@ -42,7 +42,7 @@ def unsealed(content: Any, path: Path) -> Any:
 
 def json_digest(content: object) -> str:
     """Return a hash of what a JSON file says, however it is laid out."""
-    content = json.loads(json.dumps(content))  # as it will be read: keys are words
+    content = json.loads(json.dumps(content))  # as it will be read: keys are strings
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=16).hexdigest()
 
 
@@ -50,26 +50,23 @@ def file_checksum(path: Path) -> str:
     """Return a hash of a file's bytes."""
     total = hashlib.blake2b(digest_size=16)
     with path.open("rb", buffering=0) as file:
-        while part := file.read(READ):
-            total.update(part)
+        while chunk := file.read(READ):
+            total.update(chunk)
     return total.hexdigest()
 
 
-def write_hashed(path: Path, parts: Iterable[bytes | memoryview]) -> str:
-    """Write the parts to a file, and that to the disk; return what `file_checksum` would.
+def write_hashed(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
+    """Write the chunks to a file, and that to the disk; return what `file_checksum` would.
 
-    A part is hashed on a thread of its own while the next one is made: whoever makes them may use two buffers in turn.
+    A chunk is hashed by a thread while the next one is made: whoever makes them may use two buffers in turn.
     """
     total = hashlib.blake2b(digest_size=16)
-    with path.open("wb") as file, ThreadPoolExecutor(1, thread_name_prefix="gamlp-hash") as thread:
-        hashed = thread.submit(total.update, b"")
-        for part in parts:
-            hashed.result()
-            hashed = thread.submit(total.update, part)
-            file.write(part)
+    with path.open("wb") as file, background() as start:
+        for chunk in chunks:
+            start(total.update, chunk)
+            file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
-        hashed.result()
     return total.hexdigest()
 
 
@@ -78,15 +75,15 @@ def checksums_of(paths: Iterable[Path]) -> dict[str, str]:
     return {path.name: file_checksum(path) for path in paths if path.is_file()}
 
 
-def check_files(folder: Path, seals: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
-    """Refuse files of `folder` that are not as they were sealed; with `names` only these are looked at."""
-    for name, seal in seals.items():
+def check_files(folder: Path, checksums: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
+    """Refuse files of `folder` whose checksum differs; with `names` only these are looked at."""
+    for name, checksum in checksums.items():
         if Path(name).name != name or (names is not None and name not in names):
             continue
         path = folder / name
         if not path.is_file():
             raise MissingFileError(f"{path} is not there.\nIt was written with the others: copy the whole folder.")
-        if file_checksum(path) != seal:
+        if file_checksum(path) != checksum:
             raise changed(path)
 
 

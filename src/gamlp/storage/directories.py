@@ -1,4 +1,4 @@
-"""Folders that are there whole or not at all: filled beside their place, then put there in one step.
+"""Atomic writes of whole folders: filled under a temporary name, then renamed in one step.
 
 Where an older folder is in the place, the two are exchanged (Linux: renameat2), so that at every moment one of them is
 whole and in place; elsewhere the older one is renamed out of the way first.

@@ -1,4 +1,4 @@
-"""Write files so that a kill or a full disk never leaves half of one behind.
+"""Atomic writes: a kill or a full disk never leaves half of a file behind.
 
 A file is written under a temporary name in its own folder, synced, renamed over the old one, and the folder is synced:
 a reader sees the old content or the new, never a mixture.
@@ -25,8 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.storage.checksums import sealed, unsealed
+from gamlp.storage.checksums import add_checksum, remove_checksum
 from gamlp.storage.locks import hold, sweep
+from gamlp.storage.threads import prefetch
 
 Array = npt.NDArray[Any]
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
@@ -81,7 +82,7 @@ def sync_folder(folder: Path) -> None:
 def write_json(path: Path, content: object) -> None:
     """Write `content` as readable JSON with a checksum, whole or not at all."""
     with replacing(path) as file:
-        file.write((json.dumps(sealed(content), indent=2, ensure_ascii=False) + "\n").encode())
+        file.write((json.dumps(add_checksum(content), indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:
@@ -89,7 +90,7 @@ def read_json(path: Path) -> Any:
     if not path.is_file():  # nor a pipe or a device, which may never end
         raise MissingFileError(f"{path} is not there.\nIs this the right folder?")
     try:
-        return unsealed(json.loads(path.read_text(encoding="utf-8")), path)
+        return remove_checksum(json.loads(path.read_text(encoding="utf-8")), path)
     except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not JSON, a number of a million digits
         raise FormatError(f"{path} is not readable JSON ({error}).\nRestore it, or make it again.") from error
 
@@ -101,7 +102,7 @@ def write_array(path: Path, array: Array) -> None:
 
 
 def read_array(path: Path, *, memory_map: bool = False) -> Array:
-    """Read or map one .npy file; a truncated, pickled or boasting one is refused with its name."""
+    """Read or map one .npy file; a truncated or pickled one, or one with a false header, is refused by name."""
     if not path.is_file():
         raise MissingFileError(f"{path} is not there.\nA .npy file was expected at this place.")
     try:
@@ -135,7 +136,7 @@ def check_header(file: IO[bytes], size: int) -> int:
 
 
 def array_header(shape: tuple[int, ...], dtype: npt.DTypeLike, *, by_columns: bool = False) -> bytes:
-    """Return the header of a .npy file, for values that are written after it bit by bit."""
+    """Return the header of a .npy file, for values that are written after it, chunk by chunk."""
     header = io.BytesIO()
     described = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": by_columns, "shape": shape}
     np.lib.format.write_array_header_1_0(header, described)
@@ -143,7 +144,7 @@ def array_header(shape: tuple[int, ...], dtype: npt.DTypeLike, *, by_columns: bo
 
 
 def digest(*parts: Array | str | bytes) -> str:
-    """Return a short content hash of arrays and words: the key of every cache.
+    """Return a short content hash of arrays and strings: the key of every cache.
 
     That of several parts is made of the hashes of its arrays; that of a mapped file is remembered as long as the file's
     size and date stay what they are. That of one array alone is a checksum, and reads what is there.
@@ -166,8 +167,8 @@ def _content(array: Array) -> str:
     """Return the hash of one array's type, shape and values."""
     before = _identity(array)
     total = hashlib.blake2b(f"{array.dtype.str}{array.shape}".encode(), digest_size=16)
-    for piece in _by_rows(array):
-        total.update(piece.data)
+    for chunk in _by_rows(array):
+        total.update(chunk.data)
     if before is not None and before == _identity(array):
         _KNOWN[before] = total.hexdigest()
     return total.hexdigest()
@@ -183,20 +184,20 @@ def _identity(array: Array) -> tuple[Any, ...] | None:
 
 
 def is_whole_file(array: Any) -> bool:
-    """Say whether an array is a mapped file as it was opened, not a part of one."""
+    """Say whether an array is a mapped file as it was opened, not a view of some of it."""
     return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.filename is not None
 
 
 def _by_rows(array: Array) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield the bytes of an array by rows, a few MiB at a time; one stored by columns is turned.
+    """Yield the bytes of an array by rows, a few MiB at a time; one stored by columns is transposed.
 
     A mapped file is read, not looked at through its map: a file cut short is then an error and not a crash. The next
-    piece is read while the last one is in use.
+    chunk is read while the last one is in use.
     """
     if array.ndim == 0 or (array.flags.c_contiguous and not is_whole_file(array)):
         yield np.ascontiguousarray(array).reshape(-1).view(np.uint8)
         return
-    from gamlp.storage.array_reader import ArrayReader, ahead  # which are made of this module
+    from gamlp.storage.array_reader import ArrayReader  # which is made of this module
 
     source, rows = ArrayReader(array), max(1, 2**24 // max(1, array[:1].nbytes))
     buffers = [np.empty((min(rows, len(array)), *array.shape[1:]), array.dtype) for _ in range(2)]
@@ -205,5 +206,5 @@ def _by_rows(array: Array) -> Iterator[npt.NDArray[np.uint8]]:
         first, last = at * rows, min((at + 1) * rows, len(array))
         return source.rows(first, last, buffers[at % 2])
 
-    for part in ahead(load, -(-len(array) // rows)):
-        yield part.reshape(-1).view(np.uint8)
+    for chunk in prefetch(map(load, range(-(-len(array) // rows)))):
+        yield chunk.reshape(-1).view(np.uint8)

@@ -1,11 +1,12 @@
-"""Who works on a place: one process at a time, and what a killed one left is known for rubbish.
+"""File locks: one process at a time works on a folder, and what a killed one left is recognised and removed.
 
-    with alone(folder): …      refuses a folder on which another process works: .<name>.lock beside it, locked
+    with locked(folder): …     refuses a folder on which another process works: .<name>.lock beside it is locked
     hold(descriptor)           locks a temporary file or folder while it is written
-    sweep(path)                removes temporary files of `path` that nobody holds any more
+    sweep(path)                removes temporary files of `path` that no process holds any more
 
 Locks are the system's (flock): they end with the process, however it ends. Where a file system has none, or on Windows,
-nothing is refused and nothing is swept.
+nothing is refused and nothing is swept. The package filelock would serve `locked` alone, not the other two; it leaves
+its file behind, and where there is no flock it falls back to a file whose mere presence locks, also after a kill.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ ENDINGS = (".tmp", ".old")
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def locked(folder: Path) -> Iterator[None]:
     """Keep other processes from working on `folder` while the block runs."""
     if fcntl is None:
         yield
         return
     folder = Path(folder).absolute()
     lock = folder.with_name(f".{folder.name}.lock")
-    descriptor = _claimed(lock, folder)
+    descriptor = _open_locked(lock, folder)
     try:
         yield
     finally:
@@ -43,7 +44,7 @@ def alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _claimed(lock: Path, folder: Path) -> int:
+def _open_locked(lock: Path, folder: Path) -> int:
     """Return the descriptor of the locked file; it may be gone by the time it is locked, then it is made again."""
     while True:
         try:

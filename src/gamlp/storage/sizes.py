@@ -1,30 +1,25 @@
-"""Amounts of memory in words: 8GiB, 512 MB, or plain bytes."""
+"""Amounts of memory as text: 8GiB, 512 MB, or plain bytes; pydantic's ByteSize, with our error."""
 
 from __future__ import annotations
 
 import re
 
-from gamlp.errors import SettingsError
+from pydantic import ByteSize, TypeAdapter, ValidationError
 
-UNITS = {"": 1, "b": 1}
-UNITS |= {f"{letter}ib": 1024**power for power, letter in enumerate("kmgt", start=1)}
-UNITS |= {letter: 1024**power for power, letter in enumerate("kmgt", start=1)}
-UNITS |= {f"{letter}b": 1000**power for power, letter in enumerate("kmgt", start=1)}
+from gamlp.errors import SettingsError
 
 
 def parse_size(text: str, option: str = "--memory") -> int:
-    """Return the bytes that a word such as 8GiB means; 8G is 8GiB."""
-    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", text)
-    size = int(float(found[1]) * UNITS.get(found[2].lower(), 0)) if found else 0
+    """Return the bytes that a text such as 8GiB means."""
+    try:
+        size = TypeAdapter(ByteSize).validate_python(text if re.fullmatch(r"\s*[\d.]+\s*\w*\s*", text) else "")
+    except ValidationError:  # ByteSize itself reads 8,5GiB as 8 bytes
+        size = ByteSize(0)
     if size < 1:
         raise SettingsError(f"{option} {text}: this is no amount of memory.\nWrite a number and a unit, as 8GiB.")
-    return size
+    return int(size)
 
 
-def in_words(size: float) -> str:
+def format_size(size: float) -> str:
     """Return bytes as people read them: 1.5 GiB."""
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
-        size /= 1024
-    return f"{size:,.1f} TiB"
+    return ByteSize(size).human_readable(separator=" ")

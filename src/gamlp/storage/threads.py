@@ -1,19 +1,24 @@
-"""Run pieces of compiled work on a few threads, each taking the next piece when it is done with one.
+"""Threads: compiled work on a few of them, reading ahead, and one task in the background.
 
-Plain Python threads do: the kernels hold no interpreter lock, and a piece takes far longer than handing it out.
-Unlike OpenMP's, these threads are gone when the work is done, so a later fork is safe.
+    with workers() as run: run(tasks)              all processors; each thread takes the next task when it is done
+    for chunk in prefetch(chunks): …               the next chunk is made while this one is in use
+    with background() as start: start(write, x)    runs while the caller goes on; the next start waits for it
+
+Plain Python threads do: the kernels hold no interpreter lock, and a task takes far longer than handing it out. Unlike
+OpenMP's, these threads are gone when the work is done, so a later fork is safe.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
-Piece = Callable[[], Any]
-Run = Callable[[Sequence[Piece]], list[Any]]
+Item = TypeVar("Item")
+Task = Callable[[], Any]
+Run = Callable[[Sequence[Task]], list[Any]]
 
 
 def available() -> int:
@@ -25,19 +30,45 @@ def available() -> int:
 
 @contextmanager
 def workers(threads: int | None = None) -> Iterator[Run]:
-    """Yield a function that runs pieces and returns their results in order; one thread means this one."""
+    """Yield a function that runs tasks and returns their results in order; one thread means this one."""
     threads = threads or available()
     if threads == 1:
-        yield lambda pieces: [piece() for piece in pieces]
+        yield lambda tasks: [task() for task in tasks]
         return
     with ThreadPoolExecutor(threads, thread_name_prefix="gamlp") as pool:
 
-        def run(pieces: Sequence[Piece]) -> list[Any]:
-            if len(pieces) == 1:
-                return [pieces[0]()]
-            return [future.result() for future in [pool.submit(piece) for piece in pieces]]
+        def run(tasks: Sequence[Task]) -> list[Any]:
+            if len(tasks) == 1:
+                return [tasks[0]()]
+            return [future.result() for future in [pool.submit(task) for task in tasks]]
 
         yield run
+
+
+def prefetch(items: Iterable[Item]) -> Iterator[Item]:
+    """Yield the items, each made by a thread while the one before is in use: two buffers in turn are enough."""
+    iterator, end = iter(items), object()
+    with ThreadPoolExecutor(1, thread_name_prefix="gamlp-read") as reader:
+        waiting: Future[Any] = reader.submit(next, iterator, end)
+        while (item := waiting.result()) is not end:
+            waiting = reader.submit(next, iterator, end)
+            yield item
+
+
+@contextmanager
+def background() -> Iterator[Callable[..., None]]:
+    """Yield a function that starts a call in a thread; what the call raises is raised by the next start, or the end."""
+    with ThreadPoolExecutor(1, thread_name_prefix="gamlp-write") as writer:
+        running: list[Future[Any]] = []
+
+        def start(function: Callable[..., Any], *arguments: Any) -> None:
+            while running:
+                running.pop().result()
+            running.append(writer.submit(function, *arguments))
+
+        yield start
+        while running:
+            running.pop().result()
 
 
 def ranges(count: int, size: int) -> list[tuple[int, int]]:

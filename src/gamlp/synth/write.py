@@ -13,8 +13,8 @@ from gamlp.graph.build.growing_array import GrowingArray
 from gamlp.graph.build.import_directory import MEMORY, Options, build, finish, once, working_folder
 from gamlp.graph.splits import Split
 from gamlp.progress import progress
-from gamlp.storage.array_reader import ahead
 from gamlp.storage.files import digest, write_array
+from gamlp.storage.threads import prefetch
 from gamlp.synth.draw import BATCH, Drawing, DrawnEdges
 from gamlp.synth.shapes import SynthShape
 
@@ -62,6 +62,6 @@ def _labels(drawing: Drawing, split: Split, path: Path) -> None:
 def _features(drawing: Drawing, path: Path) -> None:
     shape = drawing.shape
     with ColumnMatrix(path, (shape.nodes, shape.features)) as goal, progress("features", total=shape.nodes) as advance:
-        for rows in ahead(drawing.features, _batches(drawing)):
+        for rows in prefetch(map(drawing.features, range(_batches(drawing)))):
             goal.append(rows)
             advance(len(rows))

@@ -8,7 +8,7 @@ looked at through the map: the system's cache soon holds them whole.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from gamlp.machine.facts import memory_bytes
 from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array, is_whole_file
+from gamlp.storage.threads import workers
 
 THREADS = 16  # reads under way at a time
 
@@ -39,8 +40,8 @@ class MappedRows:
                 if stop > start:
                     self._source.rows(int(wanted[start]), int(wanted[stop - 1]) + 1, out[start:stop])
 
-        with ThreadPoolExecutor(THREADS, thread_name_prefix="gamlp-read") as readers:
-            list(readers.map(read, range(THREADS)))
+        with workers(THREADS) as run:
+            run([partial(read, share) for share in range(THREADS)])
         found = out if len(wanted) == len(rows) and bool((place[1:] > place[:-1]).all()) else out[place]
         return found[..., : self.hops, :]
 

@@ -10,10 +10,7 @@ edge (twice that for weights), freed as soon as the adjacency stands.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -25,13 +22,11 @@ from gamlp.graph.build.edge_streams import EdgeSource
 from gamlp.graph.build.row_ranges import write_adjacency
 from gamlp.progress import progress
 from gamlp.storage.files import Array, digest, read_json, write_array, write_json
-from gamlp.storage.threads import available, workers
+from gamlp.storage.threads import available, prefetch, workers
 
 BYTES_AN_EDGE = 64  # of memory, for each edge of a group: with room for what reading takes
 BYTES_AN_ENTRY = 40  # the same for each entry of a range
 LEAST = 2**10
-
-Item = TypeVar("Item")
 
 
 def build_adjacency(
@@ -95,7 +90,7 @@ def _in_one_go(
     """Sort all edges in memory, if they are known to fit one group."""
     if state or source.estimate is None or source.estimate > size:
         return False
-    for group in gather_groups(early(source.batches(0)), shape, max(1, source.estimate)):
+    for group in gather_groups(prefetch(source.batches(0)), shape, max(1, source.estimate)):
         _check_weights(group[2])
         adjacency = adjacency_from_edges(
             *group[:2], nodes=shape.nodes, weights=group[2], symmetric=shape.symmetric,
@@ -117,7 +112,7 @@ def _write_groups(runs: Path, source: EdgeSource, writer: GroupWriter, shape: Sh
     with progress("read edges", total=total) as advance:
         advance(done * size)
         number = done
-        for group in gather_groups(early(source.batches(done * size)), shape, size):
+        for group in gather_groups(prefetch(source.batches(done * size)), shape, size):
             _check_weights(group[2])
             writer.write(number, group)
             advance(len(group[0]))
@@ -130,13 +125,3 @@ def _write_groups(runs: Path, source: EdgeSource, writer: GroupWriter, shape: Sh
 def _check_weights(weights: Array | None) -> None:
     if weights is not None and len(weights) and not 0 <= float(weights.min()) <= float(weights.max()) < float("inf"):
         raise NotFiniteError("Some edge weights are negative, NaN or infinite.\nWeights must be ≥ 0 and finite.")
-
-
-def early(items: Iterator[Item]) -> Iterator[Item]:
-    """Yield the items, each made by a thread while the one before is worked on."""
-    end = object()
-    with ThreadPoolExecutor(1, thread_name_prefix="gamlp-read") as reader:
-        waiting = reader.submit(next, items, end)
-        while (item := waiting.result()) is not end:
-            waiting = reader.submit(next, items, end)
-            yield item  # type: ignore[misc]

@@ -15,7 +15,7 @@ from numba import njit
 
 from gamlp.errors import FormatError, IdError, SettingsError
 from gamlp.storage.files import Array
-from gamlp.storage.sizes import in_words
+from gamlp.storage.sizes import format_size
 
 FREE = -1
 
@@ -29,7 +29,7 @@ class HashedIds:
         size = slots * (8 + np.dtype(kind).itemsize)
         if size > memory:
             raise SettingsError(
-                f"Looking up {nodes:,} ids needs {in_words(size)}, {in_words(memory)} of the memory are for it.\n"
+                f"Looking up {nodes:,} ids needs {format_size(size)}, {format_size(memory)} of the memory are for it.\n"
                 "Give more memory, or number the nodes from 0 in the order of the node table."
             )
         self.nodes, self.are_words = nodes, are_words

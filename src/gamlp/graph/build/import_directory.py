@@ -32,7 +32,7 @@ from gamlp.graph.splits import Split, SplitRule
 from gamlp.graph.store import CONTENTS, check_place, write_contents
 from gamlp.storage.directories import put_in_place
 from gamlp.storage.files import digest, read_array, read_json, write_array, write_json
-from gamlp.storage.locks import alone, is_bare
+from gamlp.storage.locks import is_bare, locked
 
 MEMORY = 2 * 2**30
 KEY = 16  # letters of the key in the name of a folder that is being put in place
@@ -112,7 +112,7 @@ def working_folder(out: Path, key: str, *, overwrite: bool) -> Iterator[Path]:
     check_place(out, overwrite=overwrite)
     folder = out.with_name(f"{out.name}.partial")
     try:
-        with alone(out):
+        with locked(out):
             whole = finished_folder(out, key)
             for other in out.parent.glob(f"{escape(out.name)}.{'?' * KEY}.partial"):
                 if other != whole:

@@ -18,10 +18,9 @@ from gamlp.graph.build import sorting
 from gamlp.graph.build.edge_groups import Shape, boot
 from gamlp.graph.build.growing_array import HEADER, GrowingArray
 from gamlp.progress import Advance
-from gamlp.storage.array_reader import ahead
 from gamlp.storage.files import Array, read_json, write_json
 from gamlp.storage.huge_pages import empty
-from gamlp.storage.threads import Run
+from gamlp.storage.threads import Run, prefetch
 
 Gathered = tuple[Array, Array | None, Array, int]  # keys, weights, where each bucket starts, the first bucket
 
@@ -111,7 +110,7 @@ def write_adjacency(
     ):
         if not indptr.length:
             indptr.append(np.zeros(1))
-        for number, gathered in enumerate(ahead(load, len(todo)), start=done["ranges"] + 1):
+        for number, gathered in enumerate(prefetch(map(load, range(len(todo)))), start=done["ranges"] + 1):
             degrees, found, values = settle_range(shape, gathered, run=run, pieces=pieces)
             indptr.append(indices.length + np.cumsum(degrees))
             indices.append(found)
