@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gamlp.lazy import lazy_imports
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "GAMLPClassifier": "gamlp.classifier",
-    "GamlpError": "gamlp.errors",
-    "Graph": "gamlp.graph.graph",
-    "Normalization": "gamlp.propagate.normalize",
-    "Settings": "gamlp.settings",
-    "Split": "gamlp.graph.splits",
-    "SplitRule": "gamlp.graph.splits",
-    "read_graph": "gamlp.graph.readers.datasets",
-}
 __all__ = [
     "GAMLPClassifier",
     "GamlpError",
@@ -38,9 +29,4 @@ if TYPE_CHECKING:
     from gamlp.propagate.normalize import Normalization
     from gamlp.settings import Settings
 
-
-def __getattr__(name: str) -> Any:
-    """Import what is asked for when it is asked for: `import gamlp` stays quick."""
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'gamlp' has no attribute '{name}'")
+__getattr__ = lazy_imports(__name__)

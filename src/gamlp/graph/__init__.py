@@ -5,8 +5,9 @@ Names are looked up when they are first used, so that importing this package loa
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gamlp.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
@@ -20,27 +21,6 @@ if TYPE_CHECKING:
     from gamlp.graph.splits import Split, SplitRule
     from gamlp.graph.store import load_graph, save_graph
 
-_HOME = {
-    "Adjacency": "graph",
-    "Graph": "graph",
-    "HeteroGraph": "hetero",
-    "RelationParts": "build.hetero_assemble",
-    "Split": "splits",
-    "SplitRule": "splits",
-    "TypeParts": "build.hetero_assemble",
-    "assemble_hetero": "build.hetero_assemble",
-    "describe_datasets": "readers.datasets",
-    "from_networkx": "readers.convert",
-    "from_pyg": "readers.convert",
-    "from_pyg_hetero": "readers.hetero_pyg",
-    "from_scipy": "readers.convert",
-    "load_dataset": "readers.datasets",
-    "load_graph": "store",
-    "read_graph": "readers.datasets",
-    "read_hetero_tables": "readers.hetero_tables",
-    "read_tables": "readers.tables",
-    "save_graph": "store",
-}
 
 __all__ = [
     "Adjacency",
@@ -64,9 +44,4 @@ __all__ = [
     "save_graph",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    """Import the module that `name` lives in."""
-    if name not in _HOME:
-        raise AttributeError(f"module 'gamlp.graph' has no attribute {name!r}")
-    return getattr(import_module(f"gamlp.graph.{_HOME[name]}"), name)
+__getattr__ = lazy_imports(__name__)

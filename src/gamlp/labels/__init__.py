@@ -10,8 +10,9 @@ Every label that a function reads is an argument with its ids beside it: what is
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gamlp.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from gamlp.labels.choose import choose_correct_and_smooth
@@ -48,25 +49,4 @@ __all__ = [
     "squared_difference",
 ]
 
-_homes = {
-    "choose": ("choose_correct_and_smooth",),
-    "consistency": ("AveragedTeacher", "consistency_loss", "ramp_up", "sharpen"),
-    "correction": ("Correction", "CorrectAndSmooth", "Smoothing", "correct_and_smooth"),
-    "distillation": ("distillation_loss",),
-    "divergence": ("kl_divergence", "squared_difference"),
-    "hops": ("label_hops",),
-    "initial": ("initial_labels",),
-    "spreading": ("label_propagation",),
-    "reliable": ("is_reliable", "reliable_set", "soften"),
-    "sle": ("enlarged_training_set", "reuse_labels"),
-}
-_home_of = {name: module for module, names in _homes.items() for name in names}
-
-
-def __getattr__(name: str) -> Any:
-    """Import the module of a public name when it is first used."""
-    if name not in _home_of:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_home_of[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_imports(__name__)

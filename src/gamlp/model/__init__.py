@@ -8,16 +8,13 @@ The names below are imported when they are first used, so that torch is loaded o
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gamlp.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from gamlp.model.network import Network, Output, build_network, count_parameters
 
 __all__ = ["Network", "Output", "build_network", "count_parameters"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.network"), name)
+__getattr__ = lazy_imports(__name__)

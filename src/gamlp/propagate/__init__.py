@@ -7,8 +7,9 @@ The names below are imported when they are first used, so that nothing is compil
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from gamlp.lazy import lazy_imports
 
 if TYPE_CHECKING:
     from gamlp.propagate.engine import Propagator, propagate
@@ -17,10 +18,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Hops", "Normalization", "Propagator", "propagate"]
 
-_HOMES = {"propagate": "engine", "Propagator": "engine", "Hops": "hops", "Normalization": "normalize"}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+__getattr__ = lazy_imports(__name__)
