@@ -9,9 +9,9 @@ import argparse
 from pathlib import Path
 
 from gamlp import read_graph
-from gamlp.explain.attention import by_degree
+from gamlp.explain.figures.attention import by_degree, weights_chart
+from gamlp.explain.figures.chart import write_charts
 from gamlp.explain.finished_run import open_run
-from gamlp.explain.plots import write_attention
 from gamlp.explain.report import write_report
 from gamlp.runs.run import Order, train_run
 
@@ -32,7 +32,7 @@ def main() -> None:
     weights = by_degree(run.needed_attention(), run.degrees)
     for group, nodes, mean in zip(weights.groups, weights.nodes, weights.mean, strict=True):
         print(f"{group:>12} neighbours, {nodes:6,} nodes: " + "  ".join(f"{weight:.2f}" for weight in mean))
-    write_attention(weights, options.out / "attention-by-degree")
+    write_charts([weights_chart(weights)], options.out)
     print(f"the page is {write_report(graph, options.out)}")
 
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gamlp.errors import SettingsError
-from gamlp.explain.attention import by_class, by_degree, by_outcome, explain_attention, heat_map, name_of
+from gamlp.explain.figures.attention import by_class, by_degree, by_outcome, explain_attention, heat_map, name_of
 from gamlp.explain.finished_run import open_run
 
 WEIGHTS = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0], [0.2, 0.8], [0.4, 0.6]])

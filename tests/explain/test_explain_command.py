@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from run_files import undrawn
 
 from gamlp.cli import main
 from gamlp.graph.splits import Split
@@ -37,7 +38,7 @@ def test_pictures_and_numbers_of_a_run(tiny_graph, run_of, capsys):
 
 
 def test_the_table_names_every_range(tiny_graph, run_of, capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr("gamlp.explain.plots.save", lambda stem, draw, size: [])  # drawing takes seconds
+    monkeypatch.setattr("gamlp.explain.figures.chart.drawn", undrawn)
     code, out, _ = run_command(capsys, "explain", run_of(tiny_graph), "--out", tmp_path / "pictures")
     assert code == 0
     for words in ("degree 0", "degree 1–4", "degree 5–8", "test, right", "hop 2", "dense regions"):
@@ -96,7 +97,7 @@ def test_an_unfinished_run_and_a_changed_graph(tiny_graph, run_of, capsys):
 
 
 def test_groups_without_a_node_give_no_picture(tiny_graph, run_of, capsys, monkeypatch):
-    monkeypatch.setattr("gamlp.explain.plots.save", lambda stem, draw, size: [])
+    monkeypatch.setattr("gamlp.explain.figures.chart.drawn", undrawn)
     none = np.zeros(0, dtype=np.int64)
     run = run_of(replace(tiny_graph, split=Split(tiny_graph.split.train, tiny_graph.split.valid, none)))
     code, out, _ = run_command(capsys, "explain", run, "--json")
@@ -107,7 +108,7 @@ def test_groups_without_a_node_give_no_picture(tiny_graph, run_of, capsys, monke
 
 
 def test_the_hop_figure_has_a_table_of_its_own(tiny_graph, run_of, capsys, monkeypatch):
-    monkeypatch.setattr("gamlp.explain.plots.save", lambda stem, draw, size: [])
+    monkeypatch.setattr("gamlp.explain.figures.chart.drawn", undrawn)
     run = run_of(tiny_graph)
     code, out, _ = run_command(capsys, "explain", run, "--hop-figure", "--runs", "2")
     assert code == 0

@@ -3,13 +3,16 @@
 import csv
 import json
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
+from run_files import undrawn
 
 from gamlp.cli import main
-from gamlp.explain.curves import write_curves
-from gamlp.explain.figures import write_run_figures
+from gamlp.explain.figures import charts_of, write_run_figures
+from gamlp.explain.figures.chart import write_charts
 from gamlp.explain.finished_run import open_run
+from gamlp.explain.tensorboard import write_curves
 
 
 def table(file):
@@ -25,21 +28,15 @@ def test_all_figures_of_a_run(tiny_graph, run_of, tmp_path, capsys):
     files = json.loads(capsys.readouterr().out)["files"]
     stems = {file.stem for file in out.iterdir()}
     assert stems == {
-        "learning", "reliable-set", "calibration", "confusion", "accuracy-by-degree", "accuracy-by-class",
-        "attention", "attention-by-degree", "attention-right-and-wrong", "attention-by-class",
+        "loss", "validation-accuracy", "reliable-set", "calibration", "confusion", "accuracy-by-degree",
+        "accuracy-by-class", "attention", "attention-by-degree", "attention-right-and-wrong", "attention-by-class",
     }  # fmt: skip
     assert len(files) == 3 * len(stems)
-    assert (out / "learning.png").read_bytes().startswith(b"\x89PNG")
+    assert (out / "loss.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.fixture
-def numbers(monkeypatch):
-    """Leave out the drawing, which takes seconds."""
-    for module in ("plots", "pictures"):
-        monkeypatch.setattr(f"gamlp.explain.{module}.save", lambda stem, draw, size: [])
-
-
-def test_their_numbers_by_hand(tiny_graph, run_of, tmp_path, numbers):
+def test_their_numbers_by_hand(tiny_graph, run_of, tmp_path, monkeypatch):
+    monkeypatch.setattr("gamlp.explain.figures.chart.drawn", undrawn)
     write_run_figures(open_run(tiny_graph, run_of(tiny_graph)), tmp_path)
     assert table(tmp_path / "reliable-set.csv") == [["stage", "reliable nodes"], ["1", "0"], ["2", "3"]]
     # test nodes 3, 4, 7, 8 have labels green, blue, green, blue and are given green, red, green, green
@@ -49,9 +46,10 @@ def test_their_numbers_by_hand(tiny_graph, run_of, tmp_path, numbers):
     assert table(tmp_path / "accuracy-by-class.csv")[1:] == [["green", "2", "1.0"], ["blue", "2", "0.0"]]
     # degrees 2, 5, 1, 1
     assert table(tmp_path / "accuracy-by-degree.csv")[1:] == [["1–4", "3", str(2 / 3)], ["5–8", "1", "0.0"]]
-    learning = table(tmp_path / "learning.csv")
-    assert learning[0] == ["stage", "epoch", "loss", "valid_accuracy", "valid_log_loss"]
-    assert list(map(float, learning[2])) == [1, 2, 1.0, 0.2, 1.5]
+    loss = table(tmp_path / "loss.csv")
+    assert loss[0] == ["curve", "epoch", "loss"]
+    assert [loss[2], loss[8]] == [["training", "2.0", "1.0"], ["validation", "2.0", "1.5"]]
+    assert table(tmp_path / "validation-accuracy.csv")[2] == ["0", "2.0", "0.2"]
     filled = [row for row in table(tmp_path / "calibration.csv")[1:] if float(row[2])]
     assert [float(row[2]) for row in filled] == [3, 1]  # float32 puts 0.6 and 0.7, twice, above 0.6 and below 0.7; 0.9
 
@@ -74,3 +72,11 @@ def test_without_tensorboard_it_says_what_to_install(tiny_graph, run_of, tmp_pat
         main(["report", str(run_of(tiny_graph)), "--tensorboard", str(tmp_path / "board")])
     assert left.value.code == 2
     assert "pip install 'gamlp[tensorboard]'" in capsys.readouterr().err
+
+
+def test_a_name_with_control_characters_can_be_drawn(tiny_graph, run_of, tmp_path):
+    graph = replace(tiny_graph, classes=("bell \x07", "escape \x1b[31m", "x" * 99))
+    (chart,) = charts_of("confusion", open_run(graph, run_of(graph)))
+    files = write_charts([chart], tmp_path / "figures")
+    words = [text.text for text in ElementTree.parse(files[1]).iter("{http://www.w3.org/2000/svg}text")]
+    assert {"bell �", "escape �[31m", "x" * 19 + "…"} <= set(words)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gamlp.errors import SplitError
+from gamlp.explain.figures.chart import write_charts
+from gamlp.explain.figures.hop_suitability import charts, draws, hop_suitability, train_linear
 from gamlp.explain.finished_run import open_run
-from gamlp.explain.hop_suitability import draws, hop_suitability, train_linear
-from gamlp.explain.plots import write_suitability
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
@@ -63,8 +63,8 @@ def test_each_run_draws_as_many_nodes_as_there_are():
 def test_the_figure_is_written(run_of, tmp_path):
     graph = blank_tests()
     run = open_run(graph, run_of(graph, probabilities=np.full((24, 2), 0.5), attention=np.full((24, 2), 0.5)))
-    files = write_suitability(hop_suitability(run, runs=2, sample=3), tmp_path / "figure")
-    assert [file.name for file in files] == ["figure.png", "figure.svg", "figure.csv"]
+    files = write_charts(charts(hop_suitability(run, runs=2, sample=3)), tmp_path)
+    assert [file.name for file in files] == ["hop-suitability.png", "hop-suitability.svg", "hop-suitability.csv"]
     assert files[2].read_text(encoding="utf-8").startswith("id,node,hop 0,hop 1,hop 2\n")  # the run's setting hops = 2
 
 

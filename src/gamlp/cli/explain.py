@@ -14,10 +14,10 @@ from gamlp.cli.train import record_of
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from gamlp.explain.attention import Weights
-    from gamlp.explain.finished_run import OpenedRun
+    from gamlp.explain.figures.attention import Weights
+    from gamlp.explain.figures.receptive import Reach
+    from gamlp.explain.finished_run import FinishedRun
     from gamlp.explain.node import NodeStory
-    from gamlp.explain.receptive import Reach
     from gamlp.graph.graph import Graph
 
 Run = Annotated[Path, typer.Argument(help="A run directory made by gamlp train.")]
@@ -98,7 +98,7 @@ def report(
         else:
             page, files = one_reported(runs[0], out, figures, seed, root)
         if tensorboard is not None:
-            from gamlp.explain.curves import write_curves
+            from gamlp.explain.tensorboard import write_curves
 
             files += write_curves(runs, tensorboard)
     if open_:
@@ -129,14 +129,13 @@ def one_reported(
 
 def several_reported(runs: list[Path], out: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
     """Write the page of a comparison or of several runs, and its figure where it is asked for."""
-    from gamlp.explain.comparison import write_comparison
-    from gamlp.explain.figures import write_comparison_figures
+    from gamlp.explain.comparison import write_comparison, write_comparison_figures
 
     page = write_comparison(runs, out=out)
     return page, [] if figures is None else write_comparison_figures(runs, figures)
 
 
-def opened_run(run: Path, seed: int | None, root: Path | None) -> OpenedRun:
+def opened_run(run: Path, seed: int | None, root: Path | None) -> FinishedRun:
     """Read a run and its graph again."""
     from gamlp.explain.finished_run import open_run
 
@@ -151,29 +150,25 @@ def run_graph(run: Path, root: Path | None) -> Graph:
     return common.read_source(source)
 
 
-def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], list[Weights], list[Reach]]:
+def explained_run(opened: FinishedRun, out: Path) -> tuple[dict[str, Any], list[Weights], list[Reach]]:
     """Write the pictures of a run and return its numbers."""
-    from gamlp.explain.attention import explain_attention
-    from gamlp.explain.figures import ATTENTION
-    from gamlp.explain.plots import write_attention, write_reach
-    from gamlp.explain.receptive import receptive_fields
-    from gamlp.explain.relations import relation_weights, single_relation_weights
+    from gamlp.explain.figures import charts_of, receptive
+    from gamlp.explain.figures.attention import explain_attention
+    from gamlp.explain.figures.chart import write_charts
+    from gamlp.explain.figures.relations import relation_weights, single_relation_weights
 
     tables = explain_attention(opened)
-    reach = receptive_fields(opened.graph.adjacency, hops=max(2, tables[0].mean.shape[1] - 1))
-    drawn = [(out / stem, table) for stem, table in zip(ATTENTION, tables, strict=True) if table.groups]
-    files = [file for stem, table in drawn for file in write_attention(table, stem)]
-    if reach:
-        files += write_reach(reach, out / "receptive-field")
+    reach = receptive.receptive_fields(opened.graph.adjacency, hops=max(2, tables[0].mean.shape[1] - 1))
+    files = write_charts([*charts_of("attention", opened), *receptive.charts(reach)], out)
     facts = {
         "run": str(opened.folder),
         "seed": opened.seed,
         "attention": {
-            stem: [
+            table.name: [
                 {"group": group, "nodes": int(count), "weights": row.tolist()}
                 for group, count, row in zip(table.groups, table.nodes, table.mean, strict=True)
             ]
-            for stem, table in zip(ATTENTION, tables, strict=True)
+            for table in tables
         },
         "receptive_field": {one.region: one.shares.mean(axis=0).tolist() for one in reach},
         **{
@@ -189,10 +184,10 @@ def explained_run(opened: OpenedRun, out: Path) -> tuple[dict[str, Any], list[We
     return facts, tables, reach
 
 
-def suited_hops(opened: OpenedRun, out: Path, runs: int) -> dict[str, Any]:
+def suited_hops(opened: FinishedRun, out: Path, runs: int) -> dict[str, Any]:
     """Write the figure of suitable hops and return its numbers."""
-    from gamlp.explain.hop_suitability import hop_suitability
-    from gamlp.explain.plots import write_suitability
+    from gamlp.explain.figures.chart import write_charts
+    from gamlp.explain.figures.hop_suitability import charts, hop_suitability
 
     found = hop_suitability(opened, runs=runs)
     return {
@@ -202,7 +197,7 @@ def suited_hops(opened: OpenedRun, out: Path, runs: int) -> dict[str, Any]:
             {"id": name, "shares": shares.tolist(), "best_hop": int(shares.argmax())}
             for name, shares in zip(found.names, found.shares.T, strict=True)
         ],
-        "files": [str(file) for file in write_suitability(found, out / "hop-suitability")],
+        "files": [str(file) for file in write_charts(charts(found), out)],
     }
 
 

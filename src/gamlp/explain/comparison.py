@@ -13,10 +13,11 @@ from typing import Any
 
 from gamlp.errors import InputError
 from gamlp.explain.command import command_of, comparison_command
-from gamlp.explain.dots import dot_chart
+from gamlp.explain.figures import methods
+from gamlp.explain.figures.chart import write_charts
 from gamlp.explain.page import render_page, write_page
 from gamlp.explain.report import text_of
-from gamlp.explain.run_summary import Entry, behind, best_of, entries_of
+from gamlp.explain.run_summary import RunSummary, behind, best_of, summaries_of
 from gamlp.storage.files import read_json
 
 
@@ -30,18 +31,18 @@ def write_comparison(folders: Sequence[Path], *, out: Path | None = None) -> Pat
 
 def render(folders: Sequence[Path], *, beside: Path) -> str:
     """Return the page; links lead to the runs' own pages from the folder `beside`."""
-    entries = entries_of(folders)
+    entries = summaries_of(folders)
     best = best_of(entries)
     first = entries[0].record
     content = {
         "title": f"{len(entries)} {'runs' if len(folders) > 1 else 'methods'} on {first['dataset']}",
         "record": first,
         "best": best,
-        "chart": dot_chart(entries),
+        "charts": methods.charts(entries),
         "rows": [line(entry, best, beside) for entry in entries],
         "seeds": sorted({seed for entry in entries for seed in entry.tests}),
         "slowest": max((entry.result["seconds_per_seed"] for entry in entries), default=0) or 1,
-        "largest": max((entry.result["peak_memory_bytes"] for entry in entries), default=0) or 1,
+        "largest": max((entry.result["peak_memory_bytes"] or 0 for entry in entries), default=0) or 1,
         "propagation": propagation_seconds(folders),
         "names": [entry.name for entry in entries],
         "settings": differing_settings(entries),
@@ -50,7 +51,12 @@ def render(folders: Sequence[Path], *, beside: Path) -> str:
     return render_page("comparison.html.j2", content, scripts=["sort.js.j2"])
 
 
-def line(entry: Entry, best: Entry | None, beside: Path) -> dict[str, Any]:
+def write_comparison_figures(folders: Sequence[Path], folder: Path) -> list[Path]:
+    """Write the figure of several runs as .png, .svg and .csv."""
+    return write_charts(methods.charts(summaries_of(folders)), folder)
+
+
+def line(entry: RunSummary, best: RunSummary | None, beside: Path) -> dict[str, Any]:
     """Return one run as the template wants it."""
     page = entry.folder / "report.html"
     inside = page.exists() and page.resolve().is_relative_to(beside.resolve())
@@ -72,7 +78,7 @@ def propagation_seconds(folders: Sequence[Path]) -> float | None:
     return float(read_json(file)["propagation_seconds"]) if len(folders) == 1 and file.exists() else None
 
 
-def differing_settings(entries: Sequence[Entry]) -> dict[str, list[str]]:
+def differing_settings(entries: Sequence[RunSummary]) -> dict[str, list[str]]:
     """Return the settings that are not the same in all runs, a text for each run; – where a run has no such setting."""
     keys = dict.fromkeys(key for entry in entries for key in entry.record["settings"])
     texts = {
@@ -82,7 +88,7 @@ def differing_settings(entries: Sequence[Entry]) -> dict[str, list[str]]:
     return {key: values for key, values in texts.items() if len(set(values)) > 1}
 
 
-def commands(folders: Sequence[Path], entries: Sequence[Entry]) -> list[str]:
+def commands(folders: Sequence[Path], entries: Sequence[RunSummary]) -> list[str]:
     """Return the lines that repeat it all: one for a comparison, one for each run otherwise."""
     file = folders[0] / "comparison.json"
     if len(folders) == 1 and file.exists():

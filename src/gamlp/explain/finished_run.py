@@ -1,4 +1,4 @@
-"""A finished run, opened: what one of its seeds left, beside the graph it was trained on.
+"""A finished run: what one of its seeds left, beside the graph it was trained on.
 
 R rows were predicted: all N nodes, or those of the split only. C classes, K+1 hops.
 """
@@ -21,14 +21,14 @@ from gamlp.storage.files import Array, read_array, read_json
 
 
 @dataclass(frozen=True, eq=False)
-class OpenedRun:
+class FinishedRun:
     """One seed of a finished run. `record` is run.json, `history` has one entry per evaluation."""
 
     folder: Path
     record: dict[str, Any]
     graph: Graph
     seed: int
-    rows: Array  # (R,) node ids, rising
+    rows: Array  # (R,) node ids, sorted
     probabilities: Array  # (R, C)
     attention: Array | None  # (R, K+1), None where the method does not weigh hops
     history: list[dict[str, float]]
@@ -52,6 +52,21 @@ class OpenedRun:
     def confidence(self) -> Array:
         """The probability of that class; (R,)."""
         return np.asarray(self.probabilities.max(axis=1))
+
+    @cached_property
+    def right(self) -> Array:
+        """Which of the labelled test nodes were given their class; as long as `test`."""
+        return np.asarray(self.predicted[self.test] == self.labels[self.test])
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The names of the C classes."""
+        return self.graph.classes
+
+    @property
+    def stages(self) -> list[dict[str, Any]]:
+        """What result.json says of each stage of this seed."""
+        return list(next(one["stages"] for one in self.record["result"]["runs"] if one["seed"] == self.seed))
 
     @cached_property
     def degrees(self) -> Array:
@@ -81,7 +96,7 @@ class OpenedRun:
         return self.attention
 
 
-def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> OpenedRun:
+def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> FinishedRun:
     """Read what a seed of a finished run left; by default the best seed on validation."""
     record = read_record(folder)
     if "result" not in record:
@@ -99,7 +114,7 @@ def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> OpenedRu
             "The graph has changed since the run. Restore its files, or train again."
         )
     weights = place / "attention.npy"
-    return OpenedRun(
+    return FinishedRun(
         folder=folder,
         record=record,
         graph=graph,

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import IdError
-from gamlp.explain.finished_run import OpenedRun
-from gamlp.explain.receptive import rings
+from gamlp.explain.finished_run import FinishedRun
+from gamlp.explain.rings import rings
 from gamlp.graph.graph import Graph
 from gamlp.storage.files import Array
 
@@ -54,7 +54,7 @@ class NodeStory:
         return {**vars(self), "rings": [vars(ring) for ring in self.rings]}
 
 
-def explain_node(run: OpenedRun, text: str, *, top: int = 5) -> NodeStory:
+def explain_node(run: FinishedRun, text: str, *, top: int = 5) -> NodeStory:
     """Tell the story of the node whose id, as it came in, is `text`."""
     node = find_node(run.graph, text)
     place = int(np.searchsorted(run.rows, node))
@@ -72,17 +72,17 @@ def explain_node(run: OpenedRun, text: str, *, top: int = 5) -> NodeStory:
         node=node,
         degree=int(run.degrees[place]),
         member=member_of(run, node),
-        label=run.graph.classes[label] if label >= 0 else None,
-        predicted=run.graph.classes[best[0]],
+        label=run.classes[label] if label >= 0 else None,
+        predicted=run.classes[best[0]],
         confidence=float(chances[best[0]]),
-        top={run.graph.classes[number]: float(chances[number]) for number in best},
+        top={run.classes[number]: float(chances[number]) for number in best},
         rings=around,
         cut_at=cut_at,
     )
 
 
 def rings_of(
-    run: OpenedRun, node: int, predicted: int, weights: Array | None, *, top: int
+    run: FinishedRun, node: int, predicted: int, weights: Array | None, *, top: int
 ) -> tuple[list[Ring], int | None]:
     """Count the training labels around a node, as far as it looks: K hops, or 2 where hops are not weighed."""
     hops = 2 if weights is None else len(weights) - 1
@@ -91,7 +91,7 @@ def rings_of(
     found = []
     for hop, ids in enumerate(rings(run.graph.adjacency, node, hops=hops, limit=LIMIT)):
         labels = known[ids]
-        counts = np.bincount(labels[labels >= 0], minlength=len(run.graph.classes))
+        counts = np.bincount(labels[labels >= 0], minlength=len(run.classes))
         labelled = int(counts.sum())
         order = [number for number in np.argsort(-counts, kind="stable")[:top] if counts[number]]
         found.append(
@@ -100,14 +100,14 @@ def rings_of(
                 weight=None if weights is None else float(weights[hop]),
                 nodes=len(ids),
                 labelled=labelled,
-                classes={run.graph.classes[number]: int(counts[number]) for number in order},
+                classes={run.classes[number]: int(counts[number]) for number in order},
                 support=int(counts[predicted]) / labelled if labelled else None,
             )
         )
     return found, None if len(found) > hops else len(found)
 
 
-def member_of(run: OpenedRun, node: int) -> str:
+def member_of(run: FinishedRun, node: int) -> str:
     """Return the set a node stands in."""
     for name in ("train", "valid", "test"):
         if np.isin(node, getattr(run.split, name)):

@@ -14,7 +14,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from gamlp.explain.charts import percent
 from gamlp.explain.table import shortened
 from gamlp.storage.files import replacing
 
@@ -30,11 +29,17 @@ def render_page(template: str, content: Mapping[str, Any], *, scripts: Sequence[
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {"percent": percent, "count": lambda number: f"{number:,}", "short": shortened}
+    filters: dict[str, Any] = {"count": lambda number: f"{number:,}", "short": shortened, "mebibytes": mebibytes}
+    templates.filters |= filters
     script = "".join(templates.get_template(name).render() for name in ("theme.js.j2", *scripts))
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     own = {"script": Markup(script), "script_hash": allowed}  # noqa: S704 — ours
     return templates.get_template(template).render({**content, **own})
+
+
+def mebibytes(size: float | None) -> str:
+    """Write a number of bytes; – where the system did not tell."""
+    return "–" if size is None else f"{size / 2**20:,.0f} MiB"
 
 
 def write_page(page: str, path: Path) -> Path:

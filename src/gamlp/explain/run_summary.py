@@ -17,7 +17,7 @@ from gamlp.storage.files import read_json
 
 
 @dataclass(frozen=True)
-class Entry:
+class RunSummary:
     """One run. Accuracies are shares from 0 to 1."""
 
     name: str  # the method; the folder beside it where two runs have the same
@@ -38,10 +38,10 @@ class Entry:
         return {seed: value for seed, value in found.items() if value is not None}
 
 
-def entries_of(folders: Sequence[Path]) -> list[Entry]:
+def summaries_of(folders: Sequence[Path]) -> list[RunSummary]:
     """Return the runs of all folders, comparisons opened up; runs of different graphs are refused."""
     runs = [run for folder in folders for run in runs_in(folder)]
-    entries = [entry_of(run) for run in dict.fromkeys(runs)]
+    entries = [summary_of(run) for run in dict.fromkeys(runs)]
     graphs = {entry.record["fingerprint"]: entry.record["dataset"] for entry in entries}
     if len(graphs) > 1:
         raise InputError(
@@ -64,7 +64,7 @@ def runs_in(folder: Path) -> list[Path]:
     return [folder]
 
 
-def entry_of(run: Path) -> Entry:
+def summary_of(run: Path) -> RunSummary:
     """Read one finished run, and what was published with its recipe."""
     if not (run / "run.json").is_file():
         raise MissingFileError(
@@ -74,7 +74,7 @@ def entry_of(run: Path) -> Entry:
     if "result" not in record:
         raise MissingFileError(f"{run} is not finished.\nFinish it with: gamlp train --resume {run}")
     mean, std = published_of(record)
-    return Entry(record["method"], run, record, mean, std)
+    return RunSummary(record["method"], run, record, mean, std)
 
 
 def published_of(record: dict[str, Any]) -> tuple[float | None, float | None]:
@@ -88,13 +88,13 @@ def published_of(record: dict[str, Any]) -> tuple[float | None, float | None]:
     return mean and mean / 100, std and std / 100
 
 
-def best_of(entries: Sequence[Entry]) -> Entry | None:
+def best_of(entries: Sequence[RunSummary]) -> RunSummary | None:
     """Return the run with the best mean test accuracy; None where nothing was tested."""
     tested = [entry for entry in entries if entry.result["test_accuracy"] is not None]
     return max(tested, key=lambda entry: entry.result["test_accuracy"], default=None)
 
 
-def behind(entry: Entry, best: Entry) -> tuple[float, float | None] | None:
+def behind(entry: RunSummary, best: RunSummary) -> tuple[float, float | None] | None:
     """Return mean and std of best − entry over the seeds that both have: paired, as seeds share splits."""
     from gamlp.train.metrics import mean_and_std
 

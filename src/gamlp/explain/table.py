@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.explain.finished_run import OpenedRun
-from gamlp.explain.mistakes import doubted
+from gamlp.explain.finished_run import FinishedRun
 from gamlp.storage.files import Array
 
 ROWS = 2_000
@@ -20,7 +19,7 @@ SURE = 0.9
 LONGEST_NAME = 120
 
 
-def page_table(run: OpenedRun) -> dict[str, Any]:
+def page_table(run: FinishedRun) -> dict[str, Any]:
     """Return the rows as plain lists: id, predicted, confidence, label, set, degree; classes and sets as numbers."""
     chosen = chosen_rows(run)
     member = np.zeros(run.graph.nodes, dtype=np.int8)
@@ -35,14 +34,24 @@ def page_table(run: OpenedRun) -> dict[str, Any]:
         run.degrees[chosen].tolist(),
     )
     return {
-        "classes": [shortened(name) for name in run.graph.classes],
+        "classes": [shortened(name) for name in run.classes],
         "sets": ["", "train", "valid", "test"],
         "total": len(run.rows),
         "rows": list(zip(*columns, strict=True)),
     }
 
 
-def chosen_rows(run: OpenedRun) -> Array:
+def doubted(run: FinishedRun, *, least: float = 0.0, most: int = 100) -> Array:
+    """Return the rows of test nodes given another class with a confidence of `least`, the surest first.
+
+    Such a node is a mistake of the run, or of whoever labelled it: worth a look by hand.
+    """
+    wrong = run.test[~run.right]
+    wrong = wrong[run.confidence[wrong] >= least]
+    return np.asarray(wrong[np.argsort(-run.confidence[wrong], kind="stable")][:most])
+
+
+def chosen_rows(run: FinishedRun) -> Array:
     """Return which rows are shown, the doubted ones first."""
     if len(run.rows) <= ROWS:
         return np.arange(len(run.rows))

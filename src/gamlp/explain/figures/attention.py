@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gamlp.explain.finished_run import OpenedRun
+from gamlp.explain.figures.cells import Cells, heat_chart
+from gamlp.explain.figures.chart import Chart
+from gamlp.explain.finished_run import FinishedRun
 from gamlp.storage.files import Array
 
 Range = tuple[int, int | None]  # smallest and largest degree; None = no limit
@@ -27,6 +29,7 @@ ALL_RANGES: tuple[Range, ...] = ((0, 0), *PAPER_RANGES, (13, 24), (25, 99), (100
 class Weights:
     """Mean attention of G groups of nodes."""
 
+    name: str  # of the figure's files
     title: str
     groups: tuple[str, ...]  # G names
     nodes: Array  # (G,) how many nodes each mean is over
@@ -38,14 +41,40 @@ class Weights:
         return np.asarray(self.mean / max(float(self.mean.max(initial=0.0)), np.finfo(np.float64).tiny))
 
 
-def explain_attention(run: OpenedRun, *, seed: int = 0) -> list[Weights]:
+def charts(run: FinishedRun) -> list[Chart]:
+    """Draw the heat maps of a method that weighs hops; groups that have no node are left out."""
+    return [] if run.attention is None else [weights_chart(one) for one in explain_attention(run) if one.groups]
+
+
+def weights_chart(weights: Weights, *, ylabel: str = "", note: str = "") -> Chart:
+    """Draw mean weights, groups × hops; the colours begin at the tenth below the smallest relative weight."""
+    relative = weights.relative
+    low = min(0.9, float(np.floor(10 * relative.min(initial=1.0)) / 10))
+    columns = [f"hop {hop}" for hop in range(relative.shape[1])]
+    cells = Cells(
+        style="heat",
+        rows=weights.groups,
+        nodes=weights.nodes.tolist(),
+        columns=columns,
+        texts=[[f"{value:.3f}" for value in row] for row in weights.mean],
+        shares=(relative - low) / (1 - low),
+    )
+    rows = [
+        (group, count, *(f"{value:.6f}" for value in row))
+        for group, count, row in zip(weights.groups, cells.nodes, weights.mean, strict=True)
+    ]
+    header = ("group", "nodes", *columns)
+    return heat_chart(weights.name, weights.title, cells, ylabel=ylabel, header=header, rows=rows, note=note)
+
+
+def explain_attention(run: FinishedRun, *, seed: int = 0) -> list[Weights]:
     """Return the paper's heat map, then the means over all nodes by degree, by right and wrong, and by class."""
     attention = run.needed_attention()
     return [
         heat_map(attention, run.degrees, seed=seed),
         by_degree(attention, run.degrees),
-        by_outcome(attention[run.test], run.predicted[run.test] == run.labels[run.test]),
-        by_class(attention, run.labels, run.graph.classes),
+        by_outcome(attention[run.test], run.right),
+        by_class(attention, run.labels, run.classes),
     ]
 
 
@@ -56,32 +85,33 @@ def heat_map(
     random = np.random.default_rng([seed, 0xA77])
     members = {name_of(one): np.flatnonzero(within(degrees, one)) for one in ranges}
     drawn = {name: random.choice(ids, min(sample, len(ids)), replace=False) for name, ids in members.items()}
-    return means("Attention by degree, 20 nodes each" if sample == 20 else "Attention by degree", attention, drawn)
+    return means("attention", f"Attention by degree, {sample} nodes each", attention, drawn)
 
 
 def by_degree(attention: Array, degrees: Array, *, ranges: Sequence[Range] = ALL_RANGES) -> Weights:
     """Return the mean weights of all nodes of each range."""
     members = {name_of(one): np.flatnonzero(within(degrees, one)) for one in ranges}
-    return means("Attention by degree, all nodes", attention, members)
+    return means("attention-by-degree", "Attention by degree, all nodes", attention, members)
 
 
 def by_outcome(attention: Array, right: Array) -> Weights:
     """Return the mean weights of test nodes predicted right and wrong."""
     members = {"right": np.flatnonzero(right), "wrong": np.flatnonzero(~right)}
-    return means("Attention of test nodes", attention, members)
+    return means("attention-right-and-wrong", "Attention of test nodes", attention, members)
 
 
 def by_class(attention: Array, labels: Array, classes: Sequence[str]) -> Weights:
     """Return the mean weights of the nodes known to be of each class, in the order of the classes."""
     members = {name: np.flatnonzero(labels == number) for number, name in enumerate(classes)}
-    return means("Attention by class", attention, members)
+    return means("attention-by-class", "Attention by class", attention, members)
 
 
-def means(title: str, attention: Array, members: dict[str, Array]) -> Weights:
+def means(name: str, title: str, attention: Array, members: dict[str, Array]) -> Weights:
     """Average the rows of each group; groups without a node are left out."""
-    filled = {name: ids for name, ids in members.items() if len(ids)}
+    filled = {group: ids for group, ids in members.items() if len(ids)}
     average = [attention[ids].mean(axis=0, dtype=np.float64) for ids in filled.values()]
     return Weights(
+        name,
         title,
         tuple(filled),
         np.array([len(ids) for ids in filled.values()], dtype=np.int64),

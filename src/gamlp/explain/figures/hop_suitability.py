@@ -20,7 +20,9 @@ import numpy as np
 import torch
 
 from gamlp.errors import SplitError
-from gamlp.explain.finished_run import OpenedRun
+from gamlp.explain.figures.cells import Cells, heat_chart
+from gamlp.explain.figures.chart import Chart
+from gamlp.explain.finished_run import FinishedRun
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.hetero_features import from_neighbours
 from gamlp.progress import progress
@@ -45,7 +47,26 @@ class Suitability:
     runs: int
 
 
-def hop_suitability(run: OpenedRun, *, sample: int = 20, runs: int = 50, seed: int = 0) -> Suitability:
+def charts(found: Suitability) -> list[Chart]:
+    """Draw the share of runs that are right, in per cent, hops × nodes."""
+    hops = [f"hop {hop}" for hop in range(len(found.shares))]
+    cells = Cells(
+        style="heat",
+        rows=hops[::-1],
+        nodes=[0] * len(hops),
+        columns=found.names,
+        texts=[[f"{100 * share:.0f}" for share in shares] for shares in found.shares[::-1]],
+        shares=found.shares[::-1],
+    )
+    rows = [
+        (name, int(node), *(f"{share:.4f}" for share in shares))
+        for name, node, shares in zip(found.names, found.nodes, found.shares.T, strict=True)
+    ]
+    title = f"How many hops suit a node: % of {found.runs} SGC runs that are right"
+    return [heat_chart("hop-suitability", title, cells, xlabel="test node", header=("id", "node", *hops), rows=rows)]
+
+
+def hop_suitability(run: FinishedRun, *, sample: int = 20, runs: int = 50, seed: int = 0) -> Suitability:
     """Train the classifiers on the hops that a run used, for test nodes drawn by `seed`."""
     graph, random = run.graph, np.random.default_rng([seed, 0x50F7])
     test = run.split.test[graph.labels[run.split.test] >= 0]
@@ -65,7 +86,7 @@ def hop_suitability(run: OpenedRun, *, sample: int = 20, runs: int = 50, seed: i
                 values[at_train, hop],
                 graph.labels[train],
                 values[at_nodes, hop],
-                classes=len(graph.classes),
+                classes=len(run.classes),
                 runs=runs,
                 seed=seed,
             )
@@ -74,7 +95,7 @@ def hop_suitability(run: OpenedRun, *, sample: int = 20, runs: int = 50, seed: i
     return Suitability(nodes, tuple(run.name_of(int(node)) for node in nodes), np.array(shares), runs)
 
 
-def hops_of(run: OpenedRun, rows: Array) -> Array:
+def hops_of(run: FinishedRun, rows: Array) -> Array:
     """Propagate as the run did (methods that do not propagate: by the default settings); (R, K+1, F) float32.
 
     A heterogeneous graph is taken without its relations.

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from gamlp.errors import MissingExtraError
-from gamlp.explain.learning import series
-from gamlp.explain.run_summary import entries_of
+from gamlp.explain.figures.learning import ACCURACY, LOSS, VALID_LOSS, series
+from gamlp.explain.run_summary import summaries_of
 from gamlp.storage.files import read_json
 
-KEYS = {"loss/train": ("loss",), "loss/valid": ("valid_log_loss", "valid_loss"), "accuracy/valid": ("valid_accuracy",)}
+KEYS = {"loss/train": LOSS, "loss/valid": VALID_LOSS, "accuracy/valid": ACCURACY}
 
 
 def write_curves(folders: list[Path], out: Path) -> list[Path]:
@@ -21,7 +21,7 @@ def write_curves(folders: list[Path], out: Path) -> list[Path]:
         raise MissingExtraError("tensorboard", "Writing curves for TensorBoard") from error
     opened: Any = SummaryWriter  # its types differ with what else is installed
     made = []
-    for entry in entries_of(folders):
+    for entry in summaries_of(folders):
         for one in entry.result["runs"]:
             history = read_json(entry.folder / f"seed-{one['seed']}" / "history.json")
             place = out / entry.folder.resolve().name / f"seed-{one['seed']}"

@@ -14,22 +14,32 @@ from __future__ import annotations
 import numpy as np
 
 from gamlp.errors import FormatError
-from gamlp.explain.attention import Weights
-from gamlp.explain.finished_run import OpenedRun
+from gamlp.explain.figures.attention import Weights, weights_chart
+from gamlp.explain.figures.chart import Chart
+from gamlp.explain.finished_run import FinishedRun
 from gamlp.storage.files import read_json
 
 
-def relation_weights(run: OpenedRun) -> Weights | None:
+def charts(run: FinishedRun) -> list[Chart]:
+    """Draw the shares of the subsets, and those of the single relations."""
+    subsets, single = relation_weights(run), single_relation_weights(run)
+    drawn = [] if subsets is None else [weights_chart(subsets, ylabel="subset of the relations")]
+    if single is not None:
+        drawn.append(weights_chart(single, ylabel="relation", note="Each subset's share, divided among its relations."))
+    return drawn
+
+
+def relation_weights(run: FinishedRun) -> Weights | None:
     """Return one group a subset, or None where the run did not mix subsets."""
-    return weights_of(run, "subsets", "weights", "Weights of the relation subsets")
+    return weights_of(run, "subsets", "weights", "relations", "Weights of the relation subsets")
 
 
-def single_relation_weights(run: OpenedRun) -> Weights | None:
+def single_relation_weights(run: FinishedRun) -> Weights | None:
     """Return one group a relation: what its subsets have, shared out among their relations."""
-    return weights_of(run, "relations", "relation_weights", "Weights of the single relations")
+    return weights_of(run, "relations", "relation_weights", "single-relations", "Weights of the single relations")
 
 
-def weights_of(run: OpenedRun, groups: str, weights: str, title: str) -> Weights | None:
+def weights_of(run: FinishedRun, groups: str, weights: str, name: str, title: str) -> Weights | None:
     """Read one of the two tables."""
     file = run.folder / f"seed-{run.seed}" / "relations.json"
     if not file.exists():
@@ -43,4 +53,4 @@ def weights_of(run: OpenedRun, groups: str, weights: str, title: str) -> Weights
         raise FormatError(f"{file} does not hold weights of subsets ({error}).\nRestore it, or train again.") from error
     if mean.ndim != 2 or len(mean) != len(names):
         raise FormatError(f"{file} names {len(names)} {groups} for weights {mean.shape}.\nRestore it, or train again.")
-    return Weights(title, tuple(names), np.zeros(len(names), dtype=np.int64), mean)
+    return Weights(name, title, tuple(names), np.zeros(len(names), dtype=np.int64), mean)

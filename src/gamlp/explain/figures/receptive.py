@@ -6,15 +6,19 @@ A node in a dense region reaches most of the graph in a few hops, one in a spars
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gamlp.explain.figures.chart import ACCENT, SECOND, Chart, legend_above
+from gamlp.explain.rings import rings
 from gamlp.graph.graph import Adjacency
 from gamlp.storage.files import Array
 
-BLOCK = 2**22  # adjacency entries looked at in one go
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +29,33 @@ class Reach:
     starts: Array  # (S,) node ids
     degrees: Array  # (S,)
     shares: Array  # (S, L+1): the share of all nodes within l hops, the node itself included
+
+
+def charts(regions: Sequence[Reach]) -> list[Chart]:
+    """Draw the share of the graph within each number of hops, a line per node and a thick one for the mean."""
+    if not regions:
+        return []
+    hops = regions[0].shares.shape[1]
+    rows = [
+        (reach.region, int(start), int(degree), *(f"{share:.8f}" for share in shares))
+        for reach in regions
+        for start, degree, shares in zip(reach.starts, reach.degrees, reach.shares, strict=True)
+    ]
+
+    def draw(axes: Axes) -> None:
+        for reach, colour, marker in zip(regions, (ACCENT, SECOND), "os", strict=False):
+            axes.plot(100 * reach.shares.T, color=colour, alpha=0.2, linewidth=1)
+            low, high = int(reach.degrees.min()), int(reach.degrees.max())
+            spread = f"{low:,}" if low == high else f"{low:,}–{high:,}"
+            mean = 100 * reach.shares.mean(axis=0)
+            axes.plot(mean, color=colour, marker=marker, linewidth=2.2, label=f"{reach.region}: degree {spread}")
+        axes.set(xlabel="hops", ylabel="share of the graph, %", xticks=range(hops))
+        axes.set_ylim(bottom=0)
+        axes.grid(axis="y")
+        legend_above(axes)
+
+    header = ("region", "node", "degree", *(f"within {hop}" for hop in range(hops)))
+    return [Chart("receptive-field", "How far nodes see", header, rows, draw)]
 
 
 def receptive_fields(adjacency: Adjacency, *, hops: int, sample: int = 10, seed: int = 0) -> list[Reach]:
@@ -55,39 +86,3 @@ def share_within(adjacency: Adjacency, start: int, *, hops: int) -> Array:
     """Return the share of all nodes within 0 … `hops` hops of `start`; (L+1,)."""
     sizes = [len(ring) for ring in rings(adjacency, start, hops=hops)]
     return np.cumsum(sizes) / adjacency.nodes
-
-
-def rings(adjacency: Adjacency, start: int, *, hops: int, limit: int | None = None) -> Iterator[Array]:
-    """Yield the nodes at distance 0, 1, …, `hops` from `start`, each ring sorted.
-
-    Hop l of a node averages over exactly the nodes of rings 0 … l. With a limit the search ends before a ring for which
-    more than `limit` entries would have to be read.
-    """
-    seen = np.zeros(adjacency.nodes, dtype=bool)
-    ring = np.array([start], dtype=np.int64)
-    seen[ring] = True
-    yield ring
-    for _ in range(hops):
-        lengths = adjacency.indptr[ring + 1] - adjacency.indptr[ring]
-        if limit is not None and int(lengths.sum()) > limit:
-            return
-        ring = next_ring(adjacency, ring, lengths, seen)
-        yield ring
-
-
-def next_ring(adjacency: Adjacency, ring: Array, lengths: Array, seen: Array) -> Array:
-    """Return the neighbours of `ring` that were not seen, and mark them as seen."""
-    ends = np.cumsum(lengths)
-    found = [np.zeros(0, dtype=np.int64)]
-    first = 0
-    while first < len(ring):
-        done = int(ends[first - 1]) if first else 0
-        last = max(first + 1, int(np.searchsorted(ends, done + BLOCK, side="right")))
-        part, counts = ring[first:last], lengths[first:last]
-        offsets = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        neighbours = adjacency.indices[np.repeat(adjacency.indptr[part], counts) + offsets]
-        fresh = np.unique(neighbours[~seen[neighbours]]).astype(np.int64)
-        seen[fresh] = True
-        found.append(fresh)
-        first = last
-    return np.sort(np.concatenate(found))
