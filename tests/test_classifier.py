@@ -282,7 +282,6 @@ def test_what_cannot_be_learned_from_is_refused(world, change, error, words):
     ("parameters", "words"),
     [
         ({"method": "gamlp-jl"}, "Did you mean 'gamlp-jk'"),
-        ({"method": "gcn"}, "cannot be gcn"),
         ({"recipe": "defualt"}, "Did you mean 'default'"),
         ({"settings": {"hopps": 3}}, "Did you mean 'hops'"),
         ({"hops": -1}, "greater than or equal to 0"),

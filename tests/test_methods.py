@@ -27,7 +27,7 @@ def test_every_base_has_a_reference_and_resolves(name):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("gamlp-kj", "gamlp-jk"), ("gamlp-jk+rul", r"\+rlu"), ("gcn+rlu", "only take"), ("", "no method")],
+    [("gamlp-kj", "gamlp-jk"), ("gamlp-jk+rul", r"\+rlu"), ("gcn+rlu", "cannot take"), ("", "no method")],
 )
 def test_a_wrong_name_is_told_the_right_one(name, words):
     with pytest.raises(SettingsError, match=words):

@@ -1,4 +1,4 @@
-"""scikit-learn's face of the road: `GAMLPClassifier().fit(X, y, adjacency=A).predict(X, adjacency=A)`.
+"""A scikit-learn classifier on the pipeline: `GAMLPClassifier().fit(X, y, adjacency=A).predict(X, adjacency=A)`.
 
 Without an adjacency it is a plain multi-layer perceptron, one row independent of the other, and every row needs a
 label. With one, −1 (None or "" among words) marks the nodes whose label is not known; they are predicted, and later
@@ -15,31 +15,33 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gamlp.classifier_inputs import as_adjacency, discrete, finite, labels_for, seed_from, storable, unknown
-from gamlp.errors import FormatError, InputError, LabelError, SettingsError
+from gamlp.errors import FormatError, GamlpError, InputError, LabelError, SettingsError
 from gamlp.graph.build.assemble import as_ids
 from gamlp.graph.graph import Graph, check_trainable
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.methods import method_named
-from gamlp.model import count_parameters
+from gamlp.pipeline import Pipeline, load_fitted
+from gamlp.propagate.engines.base import Engine
+from gamlp.propagate.engines.registry import EngineChoice
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import load_recipe
 from gamlp.storage.checksums import check_files, checksums_of
 from gamlp.storage.files import Array, digest, read_json, write_json
 from gamlp.train.checkpoint import load_tensors, save_tensors
-from gamlp.train.model_file import Model, load_model, save_model
-from gamlp.train.prepare import Workshop, check_device
-from gamlp.train.stages import train_stages
 
 
 class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Graph Attention MLP as a scikit-learn classifier.
 
     Args:
-        method: a method on hops by name, as "gamlp-jk+rlu", "sgc" or "mlp".
+        method: any method by name, as "gamlp-jk+rlu", "sgc+cs", "label-propagation" or "gcn".
         recipe: a recipe by name or path; "default" adapts itself to the graph.
         settings: any further settings by name, as {"label_hops": 5}.
         hops, hidden, dropout, epochs, learning_rate, weight_decay: what is changed most often; None = the recipe's.
         valid_fraction: the share of labelled nodes that choose the epoch, where fit is given no `valid`; 0 = none.
+        memory: bytes that propagation may use, or a size as "8GiB"; None = as many as it takes.
+        engine: "local", "cuda" or "ray"; None = cuda where the device is, else local.
+        cache: a folder in which the same propagation is found again.
         device: "cpu" or "cuda".
         random_state: same number, same bits.
 
@@ -63,6 +65,9 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         learning_rate: float | None = None,
         weight_decay: float | None = None,
         valid_fraction: float = 0.1,
+        memory: int | str | None = None,
+        engine: str | None = None,
+        cache: str | Path | None = None,
         device: str = "cpu",
         random_state: Any = 0,
     ) -> None:
@@ -76,6 +81,9 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.valid_fraction = valid_fraction
+        self.memory = memory
+        self.engine = engine
+        self.cache = cache
         self.device = device
         self.random_state = random_state
 
@@ -112,7 +120,8 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None and adjacency is not None and digest(links.fingerprint, X) == self._fingerprint:
             return np.array(self.probabilities_)
         known = None if y is None else self._known(y, len(X))
-        return self._model.probabilities(links, X, known, device=self.device)[0]
+        graph = Graph(links, X, np.full(len(X), -1, np.int64), name="predict")
+        return self._fitted.predict(graph, np.full(len(X), -1, np.int64) if known is None else known).probabilities
 
     def predict(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
         """Return the most likely label of each node."""
@@ -137,11 +146,10 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         folder = Path(folder)
-        save_model(self._model, folder)
-        tensors = {
-            "probabilities": torch.from_numpy(self.probabilities_),
-            "attention": torch.from_numpy(self.attention_),
-        }
+        self._fitted.save(folder)
+        tensors = {"probabilities": torch.from_numpy(self.probabilities_)}
+        if self.attention_ is not None:
+            tensors["attention"] = torch.from_numpy(self.attention_)
         save_tensors(folder / "fitted.safetensors", tensors, {"fingerprint": self._fingerprint})
         facts = {
             "parameters": {name: storable(value) for name, value in self.get_params().items()},
@@ -151,6 +159,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "names": self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None,
             "history": self.history_,
             "iterations": self.n_iter_,
+            "n_parameters": self.n_parameters_,
             "files": checksums_of(folder / name for name in ("model.json", "fitted.safetensors")),
         }
         write_json(folder / "classifier.json", facts)
@@ -171,40 +180,44 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             if facts["names"] is not None:
                 loaded.feature_names_in_ = np.array(facts["names"], dtype=object)
             loaded.history_, loaded.n_iter_ = facts["history"], facts["iterations"]
-            loaded.probabilities_, loaded.attention_ = tensors["probabilities"].numpy(), tensors["attention"].numpy()
+            loaded.probabilities_ = tensors["probabilities"].numpy()
+            loaded.attention_ = tensors["attention"].numpy() if "attention" in tensors else None
             loaded._fingerprint = more["fingerprint"]
+            loaded._fitted = load_fitted(folder, engine=loaded._engine(), device=loaded.device)
+            loaded.settings_ = loaded._fitted.pipeline.settings
+            loaded.n_parameters_ = facts.get("n_parameters", loaded._fitted.learned.parameters)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            if isinstance(error, GamlpError):
+                raise
             raise FormatError(
                 f"{folder} does not hold a classifier ({error}).\nName a folder that save made."
             ) from error
-        check_device(loaded.device)
-        loaded._model = load_model(folder, device=loaded.device)
-        loaded.settings_ = loaded._model.settings
-        loaded.n_parameters_ = count_parameters(loaded._model.network)
         return loaded
 
+    def _engine(self) -> Engine:
+        from gamlp.storage.sizes import parse_size
+
+        memory = parse_size(self.memory) if isinstance(self.memory, str) else self.memory
+        usual = "cuda" if self.device != "cpu" and memory is None else "local"
+        cache = None if self.cache is None else Path(self.cache)
+        return EngineChoice(name=self.engine or usual, memory=memory, cache=cache).open(device=self.device)
+
     def _train(self, graph: Graph, split: Split, *, alone: bool, seed: int) -> None:
-        check_device(self.device)
         method = method_named(self.method)
-        if method.kind != "network":
-            raise SettingsError(
-                f"GAMLPClassifier cannot be {self.method}.\nUse gamlp train --method, or a method on hops."
-            )
         names = ("hops", "hidden", "dropout", "epochs", "learning_rate", "weight_decay")
         chosen = {name: value for name in names if (value := getattr(self, name)) is not None} | (self.settings or {})
-        if alone:
-            chosen |= {"hops": 0, "combiner": "last", "hop_layers": 0, "residual": False, "labels": False}
+        if alone:  # the parameters are those of a method with edges: what the one without them fixes is left out
+            method = method.without_edges()
+            chosen = {name: value for name, value in chosen.items() if name not in method.fixed}
         settings = load_recipe(self.recipe).resolve(method, chosen, Outline.of(graph, split))
-        workshop = Workshop(graph, device=self.device)
-        hops = workshop.hops(settings, split)
-        trained = train_stages(graph, split, hops, settings, seed=seed, device=self.device)
-        width = graph.features.shape[1]
-        self._model = Model(trained.network, settings, workshop.scaling(settings), width, graph.classes, self.method)
+        pipeline = Pipeline(method, settings, engine=self._engine(), device=self.device)
+        self._fitted = fitted = pipeline.fit(graph, split, seed)
+        assert fitted.prediction is not None
         self.settings_ = settings
-        self.probabilities_, self.attention_ = trained.probabilities, trained.weights
-        self.history_ = trained.history
-        self.n_iter_ = sum(int(stage["epochs"]) for stage in trained.stages)
-        self.n_parameters_ = count_parameters(trained.network)
+        self.probabilities_, self.attention_ = fitted.prediction.probabilities, fitted.prediction.weights
+        self.history_ = fitted.facts["history"]
+        self.n_iter_ = sum(int(stage["epochs"]) for stage in fitted.facts["stages"]) or max(1, len(self.history_))
+        self.n_parameters_ = fitted.facts["parameters"]
 
     def _features(self, X: Any, *, reset: bool) -> Array:
         try:

@@ -8,24 +8,29 @@ Symbols of the paper beside the names used here:
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Collection, Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from gamlp.errors import SettingsError, did_you_mean
 
+Checked = TypeVar("Checked", bound=BaseModel)
+
 Share = Annotated[float, Field(ge=0, le=1)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Width = Annotated[int, Field(ge=1, le=2**20)]  # of a layer: beyond it no weight matrix fits a machine
 
 
-def _as_list(epochs: object) -> object:
-    if isinstance(epochs, str):
-        return [part.strip() for part in epochs.split(",")]
-    return [epochs] if isinstance(epochs, int) else epochs
+def as_list(values: object) -> object:
+    """Take 100, "100, 50" and [100, 50] alike."""
+    if isinstance(values, str):
+        return [part.strip() for part in values.split(",")]
+    return [values] if isinstance(values, int | float) else values
 
 
-Epochs = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(_as_list)]  # 100, "100, 50" or [100, 50]
+Epochs = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(as_list)]
 
 Subsets = Annotated[int, Field(ge=1)] | Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)]
 Combiner = Literal["last", "mean", "decay", "concat", "gate", "smoothing", "recursive", "jk"]
@@ -70,7 +75,7 @@ class Settings(BaseModel):
     combiner: Combiner = "jk"
     hop_layers: Literal[0, 1, 2] = 2
     """Layers of each hop's own net in front of the combiner; 0 combines the features themselves."""
-    hidden: Count = 512
+    hidden: Width = 512
     jk_layers: Count = 4
     head_layers: Count = 4
     residual: bool = True
@@ -126,19 +131,38 @@ class Settings(BaseModel):
     """Correct and smooth the final probabilities over the graph, its settings chosen on validation."""
 
 
-def settings_from(values: dict[str, Any]) -> Settings:
-    """Check `values`; an unknown key or an impossible value is one clear SettingsError."""
+def settings_from(values: Mapping[str, Any]) -> Settings:
+    """Check the settings of a network on hops."""
+    return checked(Settings, values)
+
+
+def checked(
+    kind: type[Checked], values: Mapping[str, Any], *, of: str = "", own: Collection[str] | None = None
+) -> Checked:
+    """Return the settings `values` make; an unknown key or an impossible value is one clear SettingsError.
+
+    `of` names the method they belong to, `own` those of the settings that it has (None = all).
+    """
+    names = kind.model_fields.keys() if own is None else own
     for key in values:
-        if key not in Settings.model_fields:
-            raise SettingsError(f"There is no setting '{key}'.\n{did_you_mean(key, Settings.model_fields)}")
+        if key not in names:
+            whose = f"{of} has no setting" if of else "There is no setting"
+            raise SettingsError(f"{whose} '{key}'.\n{did_you_mean(key, names)}")
     try:
-        return Settings(**values)
-    except ValidationError as error:
+        return kind(**values)
+    except (ValidationError, RecursionError) as error:
+        if isinstance(error, RecursionError):
+            raise SettingsError("A setting is nested too deeply.\nGive numbers, words, or plain lists.") from None
         first = error.errors()[0]
         key = str(first["loc"][0])
-        raise SettingsError(f"Setting {key} = {values[key]!r}: {first['msg']}.\n{describe(key)}") from None
+        default = kind.model_fields[key].default
+        whose = f" of {of}" if of else ""
+        raise SettingsError(
+            f"Setting {key} = {shortened(values[key])}{whose}: {first['msg']}.\nIts default is {default!r}."
+        ) from None
 
 
-def describe(key: str) -> str:
-    """Say what a setting is by default, for messages."""
-    return f"Its default is {Settings.model_fields[key].default!r}."
+def shortened(value: Any) -> str:
+    """Write a value for a message."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}…"

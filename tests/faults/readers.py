@@ -177,13 +177,13 @@ def read_run(folder: Path) -> str:
     from gamlp.cli.train import record_of
     from gamlp.explain.finished_run import open_run
     from gamlp.explain.report import render
-    from gamlp.train.model_file import load_model
+    from gamlp.pipeline import load_fitted
 
     record = record_of(folder)
     graph = own_graph(record, folder)
     opened = open_run(graph, folder)
-    model = load_model(folder / "seed-0")
-    weights = [tensor.numpy() for tensor in model.network.state_dict().values()]
+    model = load_fitted(folder / "seed-0")
+    weights = [tensor.numpy() for tensor in model.learned.tensors().values()]
     page = render(opened)
     return hashed(opened.rows, opened.probabilities, opened.attention, model.classes, *weights, len(page))
 

@@ -9,12 +9,12 @@ import torch
 from gamlp.errors import NotFiniteError
 from gamlp.graph.splits import Split
 from gamlp.message_passing import features
-from gamlp.message_passing.fit import fit, names
+from gamlp.message_passing.fit import fit as fit_options
 from gamlp.message_passing.matrices import looped, matrix_of
 from gamlp.message_passing.methods import METHODS
-from gamlp.message_passing.settings import DEFAULTS, options_for
+from gamlp.message_passing.relational import NETWORKS as RELATIONAL
+from gamlp.message_passing.settings import DEFAULTS, names, options_for
 from gamlp.message_passing.views import Sizes, view_of
-from gamlp.methods import RELATIONAL
 
 PLAIN = [name for name in names() if name not in RELATIONAL]  # the others: test_relational.py
 QUICK = {"epochs": 40, "feature_scaling": "none", "hidden": 16, "dropout": 0.2}
@@ -26,6 +26,10 @@ SMALL = {
     "cluster-gcn": {"parts": 6, "parts_a_batch": 3},
     "graphsaint": {"walk_roots": 20, "coverage": 20, "batches": 3},
 }
+
+
+def fit(name, graph, split, *, options, seed):
+    return fit_options(name, graph, split, options=options_for(name, options), seed=seed)
 
 
 def options(name, **more):

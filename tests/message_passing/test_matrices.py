@@ -13,6 +13,7 @@ from gamlp.message_passing.dropout import drop
 from gamlp.message_passing.features import InputLinear, features_of, scaled
 from gamlp.message_passing.pyg import layers
 from gamlp.message_passing.views import view_of
+from gamlp.propagate.scaling import Scaling
 
 PATH = sp.csr_array(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=np.float32))  # 0 – 1 – 2
 
@@ -61,13 +62,13 @@ def test_a_convolution_agrees_with_pygs_own_normalisation():
 )
 def test_scalings_by_hand(scaling, expected):
     features = np.array([[3, 4], [0, 0], [0, 2]], dtype=np.float32)
-    np.testing.assert_allclose(scaled(features, scaling=scaling), expected, rtol=1e-6)
+    np.testing.assert_allclose(scaled(features, Scaling.fit(scaling, features)), expected, rtol=1e-6)
 
 
 def test_mostly_zero_features_stay_sparse_and_give_the_same_product_and_gradient():
     features = np.zeros((30, 20), dtype=np.float32)
     features[np.arange(30), np.arange(30) % 20] = np.arange(1, 31)
-    sparse = scaled(features, scaling="none")
+    sparse = scaled(features, Scaling())
     assert sp.issparse(sparse)
     read = InputLinear(20, 3, dropout=0.0)
     torch.nn.init.normal_(read.bias)
@@ -78,7 +79,7 @@ def test_mostly_zero_features_stay_sparse_and_give_the_same_product_and_gradient
 
 
 def test_dropout_of_sparse_features_keeps_the_mean():
-    features = scaled(np.eye(400, dtype=np.float32), scaling="none")
+    features = scaled(np.eye(400, dtype=np.float32), Scaling())
     read = InputLinear(400, 1, dropout=0.75)
     torch.nn.init.ones_(read.weight)
     torch.manual_seed(0)

@@ -12,11 +12,16 @@ with warnings.catch_warnings():
 
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.splits import Split
-from gamlp.message_passing.fit import fit
+from gamlp.message_passing.fit import fit as fit_options
 from gamlp.message_passing.pyg import layers
 from gamlp.message_passing.relational import RGCN, Attention
 from gamlp.message_passing.settings import options_for
 from gamlp.message_passing.typed import typed_view
+from gamlp.propagate.scaling import Scaling
+
+
+def fit(name, graph, split, *, options, seed):
+    return fit_options(name, graph, split, options=options_for(name, options), seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +42,7 @@ def graph():
 
 
 def test_the_view_has_every_relation_both_ways_with_local_ids(graph):
-    view = typed_view(graph, scaling="none", device="cpu")
+    view = typed_view(graph, scaling=Scaling(), device="cpu")
     assert list(view.edges) == [
         ("author", "writes", "paper"),
         ("paper", "rev_writes", "author"),
@@ -51,7 +56,7 @@ def test_the_view_has_every_relation_both_ways_with_local_ids(graph):
 
 
 def test_rgcn_by_loops(graph):
-    view = typed_view(graph, scaling="none", device="cpu")
+    view = typed_view(graph, scaling=Scaling(), device="cpu")
     torch.manual_seed(0)
     network = RGCN(view, 3, options_for("rgcn", {"layers": 1})).eval()
     layer = network.convolutions[0]
@@ -69,7 +74,7 @@ def test_rgcn_by_loops(graph):
 
 
 def test_attention_and_its_gradient_are_those_of_pyg(graph):
-    view = typed_view(graph, scaling="none", device="cpu")
+    view = typed_view(graph, scaling=Scaling(), device="cpu")
     metadata = list(view.spans), list(view.edges)
     torch.manual_seed(0)
     ours, theirs = Attention(8, metadata, heads=2), layers.HGTConv(8, 8, metadata, heads=2)

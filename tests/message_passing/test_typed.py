@@ -12,11 +12,16 @@ with warnings.catch_warnings():
 
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.splits import Split
-from gamlp.message_passing.fit import fit
+from gamlp.message_passing.fit import fit as fit_options
 from gamlp.message_passing.settings import options_for
 from gamlp.message_passing.typed import Sources, drawn, part, parts, reached, typed_view
+from gamlp.propagate.scaling import Scaling
 
 PAPERS, AUTHORS = 200, 30
+
+
+def fit(name, graph, split, *, options, seed):
+    return fit_options(name, graph, split, options=options_for(name, options), seed=seed)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +41,7 @@ def graph():
 
 @pytest.fixture(scope="module")
 def view(graph):
-    return typed_view(graph, scaling="none", device="cpu")
+    return typed_view(graph, scaling=Scaling(), device="cpu")
 
 
 def sources_of(view):

@@ -5,7 +5,7 @@ import pytest
 from gamlp.errors import FormatError, MissingFileError, SettingsError
 from gamlp.methods import method_named
 from gamlp.recipes import load_recipe, recipe_names
-from gamlp.recipes.recipe import check_method, recipe_from
+from gamlp.recipes.recipe import recipe_from
 from gamlp.recipes.writer import as_toml, write_recipe
 
 
@@ -15,7 +15,7 @@ def test_every_recipe_resolves_for_every_method_it_names(name):
     assert recipe.title
     assert recipe.source
     for method in {recipe.method, *recipe.methods, *recipe.published}:
-        check_method(recipe, method_named(method))
+        recipe.resolve(method_named(method))
     assert all(0 < mean < 100 and (std is None or 0 < std < 5) for mean, std in recipe.published.values())
 
 

@@ -10,6 +10,7 @@ import pytest
 from gamlp.errors import InputError, MissingExtraError, MissingFileError, SettingsError, StorageError
 from gamlp.machine.peak_memory import peak_bytes, reset_peak
 from gamlp.methods import method_named
+from gamlp.propagate.engines.local import LocalEngine
 from gamlp.recipes.writer import write_recipe
 from gamlp.runs import comparison as module
 from gamlp.runs import run
@@ -23,7 +24,6 @@ from gamlp.runs.comparison import (
     running_order,
 )
 from gamlp.runs.comparison_table import markdown
-from gamlp.train import prepare
 
 QUICK = {"hidden": 8, "label_layers": 1, "epochs": 3, "hops": 3}
 
@@ -73,13 +73,11 @@ def test_markdown_by_hand():
 
 def test_methods_that_propagate_alike_share_one_propagation(planted, tmp_path, monkeypatch):
     made = []
-    real = prepare.cached_propagate
-    monkeypatch.setattr(
-        prepare, "cached_propagate", lambda *words, **options: made.append(options["hops"]) or real(*words, **options)
-    )
+    real = LocalEngine.propagate
+    monkeypatch.setattr(LocalEngine, "propagate", lambda *words: made.append(words[3]) or real(*words))
     wanted = asked("mlp", "sgc", "gamlp-smoothing", "sign", seeds=[0], **{"sgc.hops": 2})
     compare(planted, wanted, folder=tmp_path)
-    assert made == [3]
+    assert [spec.hops for spec in made if spec.keep == "all"] == [3]
 
 
 def test_running_order_by_hand(planted):
@@ -131,7 +129,7 @@ def test_a_method_can_be_added_later(planted, tmp_path, monkeypatch):
         (asked("sgc", head_layers=2), "None of the methods leaves 'head_layers' to be set"),
         (asked("sgc", "gcn", **{"gcn.hops": 3}), "gcn has no setting 'hops'"),
         (asked("sgc", **{"sgcc.hops": 3}), "Did you mean 'sgc'"),
-        (Comparison(["gcn"], "default", {"hops": 3}, [0]), "None of the methods leaves 'hops' to be set"),
+        (Comparison(["gcn"], "default", {"hops": 3}, [0]), "There is no setting 'hops'"),
         (asked("sgc", "gamlp-jk+cs", rows="labelled"), "Correct and smooth"),
         (asked("sgc", recipe="corra"), "There is no recipe 'corra'"),
     ],
@@ -154,7 +152,7 @@ def test_a_folder_with_something_else_is_left_alone(planted, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     for place in (tmp_path, tmp_path / "notes.txt"):
         with pytest.raises(InputError, match="not a comparison"):
-            compare(planted, asked("label-propagation"), folder=place)
+            compare(planted, Comparison(["label-propagation"], "default", {}, [0]), folder=place)
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
     with pytest.raises(MissingFileError, match=r"no comparison\.json"):
         comparison_record(tmp_path)
@@ -167,7 +165,6 @@ def test_overrides_reach_the_methods_that_have_them():
     assert overrides_for(method_named("gamlp-jk"), overrides) == {"hidden": 8, "hops": 3}
     assert overrides_for(method_named("gamlp-jk+rlu"), overrides) == {"hidden": 8, "hops": 4}
     assert overrides_for(method_named("mlp"), overrides) == {"hidden": 8}  # an MLP has no hops
-    assert overrides_for(method_named("mlp"), {"mlp.hops": 1}) == {"hops": 1}  # unless it is told so itself
 
 
 def test_names_of_methods(monkeypatch):

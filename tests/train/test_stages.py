@@ -5,10 +5,11 @@ import pytest
 
 from gamlp.errors import SettingsError
 from gamlp.graph.splits import Split
-from gamlp.propagate import Normalization, propagate
+from gamlp.propagate.engines.local import LocalEngine
 from gamlp.settings import Settings
 from gamlp.train import stage as stage_module
-from gamlp.train.stages import train_stages
+from gamlp.train.hop_source import propagation_of
+from gamlp.train.stages import KnownLabels, StageTask, fit_stages
 
 SMALL = Settings(
     hops=2, hidden=16, head_layers=2, jk_layers=2, label_layers=2, hop_layers=1, epochs=(12, 8), batch_size=20,
@@ -17,14 +18,10 @@ SMALL = Settings(
 
 
 def run(graph, settings=SMALL, seed=0, folder=None, split=None):
-    hops = propagate(
-        graph.adjacency,
-        graph.features,
-        hops=settings.hops,
-        normalization=Normalization(),
-        stationary=settings.combiner == "smoothing",
-    )
-    return train_stages(graph, split or graph.split, hops, settings, seed=seed, folder=folder)
+    engine, split = LocalEngine(), split or graph.split
+    hops = engine.propagate(graph.adjacency, graph.features, propagation_of(settings, None))
+    task = StageTask(graph.adjacency, hops, len(graph.classes), settings, engine, seed)
+    return fit_stages(task, KnownLabels.of(graph, split, task.rows, settings), folder=folder)
 
 
 def shuffled(graph, ids, seed=1):

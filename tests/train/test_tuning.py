@@ -158,7 +158,7 @@ def test_only_settings_that_change_something_are_searched():
 
 def test_what_cannot_be_searched_is_refused(planted, tmp_path):
     with pytest.raises(SettingsError, match="label-propagation has nothing to search for"):
-        tuning.checked(planted, order("label-propagation"), tmp_path / "mine.toml")
+        tuning.checked(planted, dataclasses.replace(order("label-propagation"), overrides={}), tmp_path / "mine.toml")
     with pytest.raises(InputError, match=r"ends in \.toml"):
         tuning.checked(planted, order(), tmp_path / "mine.json")
     everyone = Split(planted.split.train, np.zeros(0, np.int64), planted.split.test)

@@ -14,11 +14,11 @@ def graphs(incomplete: str) -> list[str]:
 
 def methods(incomplete: str) -> list[str]:
     """Return the methods; behind a comma the next one."""
-    from gamlp.methods import ADDITIONS, BASES
+    from gamlp.methods import ADDITIONS, BASES, method_named
 
     before, comma, word = incomplete.rpartition(",")
     names = [*BASES, *(f"{base}+rlu" for base in BASES if base.startswith("gamlp"))]
-    if word in BASES and BASES[word].kind == "network":
+    if word in BASES and "+rlu" in method_named(word).additions:
         names += [word + addition for addition in ADDITIONS]
     return [before + comma + name for name in dict.fromkeys(names) if name.startswith(word)]
 

@@ -90,16 +90,8 @@ def on_another_graph(folder: Path, graph: Any, device: str) -> tuple[Any, Any]:
     """Return the graph with the model's class numbers, and the model's probabilities for its nodes."""
     from dataclasses import replace
 
-    from gamlp.errors import SettingsError
-    from gamlp.train.model_file import load_model
+    from gamlp.pipeline import load_fitted
 
-    if not (folder / "model.json").exists():
-        raise SettingsError(
-            "This method cannot predict for another graph.\nOnly the methods on hops (gamlp-…, sgc, …) can."
-        )
-    model = load_model(folder, device=device)
-    number = {name: index for index, name in enumerate(model.classes)}
-    translation = np.array([number.get(name, -1) for name in graph.classes] + [-1], dtype=np.int64)
-    known = translation[graph.labels]
-    probabilities, _ = model.of_graph(graph, known, device=device)
-    return replace(graph, labels=known, classes=model.classes), probabilities
+    model = load_fitted(folder, device=device)
+    known = model.class_numbers(graph)
+    return replace(graph, labels=known, classes=model.classes), model.predict(graph, known).probabilities

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +26,9 @@ from gamlp.graph.splits import Split, SplitRule
 from gamlp.storage.array_reader import ArrayReader, chunks
 from gamlp.storage.files import Array, digest
 from gamlp.storage.threads import prefetch, ranges
+
+if TYPE_CHECKING:
+    from gamlp.graph.hetero import HeteroGraph, NodeType, Relation
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,6 +117,28 @@ class Graph:
         """The ids of the nodes that can have a label; None = all."""
         return None
 
+    @property
+    def types(self) -> tuple[NodeType, ...]:
+        """The types of nodes of a heterogeneous graph; a plain one has none."""
+        return ()
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The relations of a heterogeneous graph; a plain one has none."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader changed and the user should know."""
+        return ()
+
+    def need_relations(self) -> HeteroGraph:
+        """Return the graph as one with relations, or say that it has none."""
+        raise SettingsError(
+            f"{self.name} has one kind of nodes and edges, and so no relation subsets.\n"
+            "Use a method for plain graphs: gamlp-jk instead of nars-gamlp-jk, sign instead of nars, …"
+        )
+
     @cached_property
     def fingerprint(self) -> str:
         """A hash of adjacency and features: what propagation depends on."""
@@ -196,6 +222,15 @@ def column_order(have: Sequence[str], wanted: Sequence[str]) -> list[int]:
         )
     place = {name: at for at, name in enumerate(have)}
     return [place[name] for name in wanted]
+
+
+def check_width(graph: Graph, features: int) -> None:
+    """Refuse features other than those of training."""
+    if graph.features.shape[1] != features:
+        raise ShapeError(
+            f"The graph has {graph.features.shape[1]:,} features a node, the model was trained with {features:,}.\n"
+            "Give the same columns in the same order."
+        )
 
 
 def check_features(features: Array, nodes: int) -> None:

@@ -67,6 +67,10 @@ class HeteroGraph(Graph):
         """The type whose nodes have labels."""
         return self.types[0]
 
+    def need_relations(self) -> HeteroGraph:
+        """It has relations."""
+        return self
+
     @property
     def targets(self) -> Array:
         """The ids of the nodes of the target type."""

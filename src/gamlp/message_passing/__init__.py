@@ -9,10 +9,9 @@ sampled    whole graph, sampled neighbours, clusters, random walks: what one epo
 networks   the shallow networks      deep   the deep ones
 relational R-GCN and HGT, on heterogeneous graphs
 methods    one row a method: network, normalisation, sampling
+parts      the network of a method and its view of one graph
 fit        train one method, keep the weights of its best validation score
-
-from gamlp.message_passing.fit import fit
-fitted = fit("gcn", graph, split, options={"hidden": 16}, seed=0)
+method     the class behind all of them, as the pipeline knows it
 """
 
 from gamlp.message_passing.settings import names

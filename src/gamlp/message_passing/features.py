@@ -16,24 +16,19 @@ import scipy.sparse as sp
 import torch
 
 from gamlp.message_passing.dropout import drop
+from gamlp.propagate.scaling import Scaling, row_sizes
 from gamlp.storage.files import Array
 
 SPARSE_BELOW = 0.1  # share of entries that are not zero
 
 
-def scaled(features: Array, *, scaling: str) -> Any:
+def scaled(features: Array, scaling: Scaling) -> Any:
     """Return the scaled (N, F) features: a scipy CSR matrix if mostly zeros, else a dense float32 array."""
-    if scaling == "standard":
-        spread = features.std(axis=0)
-        return ((features - features.mean(axis=0)) / np.where(spread > 0, spread, 1)).astype(np.float32)
-    if scaling == "none":
-        length = np.ones(len(features))
-    else:
-        length = np.linalg.norm(features, ord=1 if scaling == "row" else 2, axis=1)
-    factor = (1 / np.where(length > 0, length, 1)).astype(np.float32)
-    if np.count_nonzero(features) < SPARSE_BELOW * features.size:
-        return (sp.diags_array(factor) @ sp.csr_array(features.astype(np.float32))).tocsr()
-    return features.astype(np.float32) * factor[:, None]
+    if scaling.mean is not None or np.count_nonzero(features) >= SPARSE_BELOW * features.size:
+        return np.ascontiguousarray(scaling(features), dtype=np.float32)
+    rows = sp.csr_array(features.astype(np.float32))
+    sizes = row_sizes(features, scaling.kind)
+    return (sp.diags_array(1 / sizes) @ rows).tocsr() if len(sizes) else rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,9 +7,7 @@ higher or, at the same accuracy, its validation loss lower.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -18,18 +16,13 @@ from torch.nn import functional
 
 from gamlp.errors import NotFiniteError
 from gamlp.graph.graph import Graph
-from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
-from gamlp.message_passing.features import scaled
-from gamlp.message_passing.matrices import matrix_of
-from gamlp.message_passing.sampled import Source
-from gamlp.message_passing.settings import Options, names, options_for
-from gamlp.message_passing.views import Sizes, View
-from gamlp.methods import RELATIONAL
+from gamlp.message_passing.parts import Parts, parts_of
+from gamlp.message_passing.settings import Options
+from gamlp.message_passing.views import View
 from gamlp.progress import progress
+from gamlp.propagate.scaling import Scaling
 from gamlp.storage.files import Array
-
-__all__ = ["Fitted", "fit", "names"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,35 +36,57 @@ class Fitted:
     state: dict[str, torch.Tensor]
 
 
-def fit(name: str, graph: Graph, split: Split, *, options: Mapping[str, Any], seed: int, device: str = "cpu") -> Fitted:
+def fit(
+    name: str,
+    graph: Graph,
+    split: Split,
+    *,
+    options: Options,
+    scaling: Scaling | None = None,
+    seed: int,
+    device: str = "cpu",
+) -> Fitted:
     """Train method `name`; the same seed gives the same bits, and torch's random state is left as it was."""
-    chosen = options_for(name, options)
+    scaling = scaling or Scaling.fit(options.feature_scaling, np.asarray(graph.features))
     with torch.random.fork_rng(devices=[] if device == "cpu" else [torch.device(device)]):
         torch.manual_seed(seed)
-        if isinstance(graph, HeteroGraph) and name in RELATIONAL:
-            from gamlp.message_passing.relational import RelationalTraining
+        parts = parts_of(name, graph, split.train, options, scaling, device)
+        return Training(name, parts, graph, split, options, device).run(seed)
 
-            return RelationalTraining(name, graph, split, chosen, device).run(seed)
-        return Training(name, graph, split, chosen, device).run(seed)
+
+@torch.no_grad()
+def predict(
+    name: str,
+    graph: Graph,
+    known_labels: Array,
+    *,
+    options: Options,
+    scaling: Scaling,
+    weights: dict[str, torch.Tensor],
+    classes: int,
+    device: str = "cpu",
+) -> Array:
+    """Return the probabilities of all nodes of any graph, (N, C), from the weights of a trained network."""
+    graph = replace(graph, classes=tuple(map(str, range(classes))))
+    parts = parts_of(name, graph, np.flatnonzero(known_labels >= 0), options, scaling, device)
+    parts.network.load_state_dict(weights)
+    parts.network.eval()
+    view = parts.whole.with_given(torch.from_numpy(known_labels)) if parts.takes_labels else parts.whole
+    return np.asarray(parts.network(view).softmax(dim=1).cpu().numpy())
 
 
 class Training:
     """One fit: the network, its optimizer, and the best weights so far."""
 
-    def __init__(self, name: str, graph: Graph, split: Split, options: Options, device: str) -> None:
-        from gamlp.message_passing.methods import METHODS  # needs PyG
-
-        method = METHODS[name]
-        self.name, self.options, self.device, self.takes_labels = name, options, device, method.takes_labels
-        features = scaled(np.asarray(graph.features), scaling=options.feature_scaling)
-        source = Source(features, matrix_of(graph.adjacency), method.normalize, np.sort(split.train), options, device)
-        self.sampler = method.sampler(source)
-        self.network = method.network(Sizes(graph.features.shape[1], len(graph.classes)), options).to(device)
+    def __init__(self, name: str, parts: Parts, graph: Graph, split: Split, options: Options, device: str) -> None:
+        self.name, self.options, self.device, self.takes_labels = name, options, device, parts.takes_labels
+        self.network, self.sampler = parts.network, parts.sampler()
         self.optimizer = optimizer_of(self.network, options)
         self.train_labels = known(graph.labels, split.train)
         self.valid = torch.from_numpy(np.asarray(split.valid)).to(device)
         self.valid_labels = torch.from_numpy(graph.labels[split.valid]).to(device)
-        self.whole = source.view.with_given(torch.from_numpy(self.train_labels))
+        given = torch.from_numpy(self.train_labels)
+        self.whole = parts.whole.with_given(given) if self.takes_labels else parts.whole
 
     def run(self, seed: int) -> Fitted:
         """Train until the validation score stands still, then predict with the best weights."""
@@ -82,7 +97,7 @@ class Training:
         with progress(f"train {self.name}", total=self.options.epochs) as advance:
             for epoch in range(1, self.options.epochs + 1):
                 loss = self.epoch(random)
-                accuracy, valid_loss = self.judge()
+                accuracy, valid_loss = self.evaluate()
                 check_finite(loss, valid_loss, epoch=epoch, learning_rate=self.options.learning_rate)
                 history.append({"epoch": epoch, "loss": loss, "valid_loss": valid_loss, "valid_accuracy": accuracy})
                 advance(note=f"valid {accuracy:.4f}")
@@ -119,7 +134,7 @@ class Training:
         self.optimizer.step()
         return float(loss.detach())
 
-    def judge(self) -> tuple[float, float]:
+    def evaluate(self) -> tuple[float, float]:
         """Return validation accuracy and loss; without validation nodes zeros, and the last epoch is kept."""
         if not len(self.valid):
             return 0.0, 0.0

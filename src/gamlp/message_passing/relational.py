@@ -13,17 +13,17 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
 import torch
 from torch import nn
 
 from gamlp.graph.hetero import HeteroGraph
-from gamlp.graph.splits import Split
 from gamlp.message_passing.dropout import drop
-from gamlp.message_passing.fit import Training, known, optimizer_of
+from gamlp.message_passing.parts import Parts
 from gamlp.message_passing.pyg import layers
 from gamlp.message_passing.settings import Options
 from gamlp.message_passing.typed import Kind, TypedView, parts, typed_view, whole
+from gamlp.propagate.scaling import Scaling
+from gamlp.storage.files import Array
 
 
 class RGCN(nn.Module):
@@ -107,17 +107,10 @@ class HGT(nn.Module):
 NETWORKS: dict[str, type[RGCN] | type[HGT]] = {"rgcn": RGCN, "hgt": HGT}
 
 
-class RelationalTraining(Training):
-    """One fit of such a network."""
-
-    def __init__(self, name: str, graph: HeteroGraph, split: Split, options: Options, device: str) -> None:
-        self.name, self.options, self.device, self.takes_labels = name, options, device, False
-        view = typed_view(graph, scaling=options.feature_scaling, device=device)
-        train = np.sort(split.train)
-        self.sampler = parts(view, train, options) if name == "hgt" else whole(view, train)
-        self.network = NETWORKS[name](view, len(graph.classes), options).to(device)
-        self.optimizer = optimizer_of(self.network, options)
-        self.train_labels = known(graph.labels, split.train)
-        self.valid = torch.from_numpy(np.asarray(split.valid)).to(device)
-        self.valid_labels = torch.from_numpy(graph.labels[split.valid]).to(device)
-        self.whole = view  # type: ignore[assignment]
+def relational_parts(
+    name: str, graph: HeteroGraph, train: Array, options: Options, scaling: Scaling, device: str
+) -> Parts:
+    """Build such a network and its view of a graph."""
+    view = typed_view(graph, scaling=scaling, device=device)
+    network = NETWORKS[name](view, len(graph.classes), options).to(device)
+    return Parts(network, view, lambda: parts(view, train, options) if name == "hgt" else whole(view, train))

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from gamlp.errors import SettingsError, did_you_mean
+from gamlp.settings import Count, Dropout, Share, Width, checked
 
-Share = Annotated[float, Field(ge=0, le=1)]
-Dropout = Annotated[float, Field(ge=0, lt=1)]
-Count = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -27,7 +25,7 @@ class Options(BaseModel):
     # every method
     feature_scaling: Literal["none", "row", "unit", "standard"] = "row"
     """What is done to the features first: rows to sum 1, rows to length 1, or columns to mean 0 and variance 1."""
-    hidden: Count = 64
+    hidden: Width = 64
     """Width of a hidden layer; with attention, of each head."""
     dropout: Dropout = 0.5
     learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.01
@@ -37,6 +35,13 @@ class Options(BaseModel):
     epochs: Count = 500
     patience: Count = 100
     """Stop after so many epochs without a better validation score."""
+
+    correct_and_smooth: bool = False
+    """Correct and smooth the final probabilities over the graph, its settings chosen on validation."""
+    featureless: Literal["neighbours", "embeddings", "zeros"] = "neighbours"
+    """What types without features get, on a heterogeneous graph."""
+    embedding: dict[str, Any] = {}
+    embedding_file: str = ""
 
     # some methods
     layers: Count = 2
@@ -68,9 +73,11 @@ class Options(BaseModel):
     """HGT: new nodes of each type in one round."""
 
 
-COMMON = frozenset(
-    {"feature_scaling", "hidden", "dropout", "learning_rate", "weight_decay", "weight_decay_on", "epochs", "patience"}
-)
+FEATURELESS = frozenset({"featureless", "embedding", "embedding_file"})
+COMMON = FEATURELESS | {
+    "feature_scaling", "hidden", "dropout", "learning_rate", "weight_decay", "weight_decay_on", "epochs", "patience",
+    "correct_and_smooth",
+}  # fmt: skip
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "gcn": {"layers": 2},
@@ -115,17 +122,4 @@ def options_for(name: str, options: Mapping[str, Any]) -> Options:
     """Check `options` for method `name` and fill in its defaults."""
     if name not in DEFAULTS:
         raise SettingsError(f"There is no message-passing method '{name}'.\n{did_you_mean(name, DEFAULTS)}")
-    own = COMMON | set(DEFAULTS[name])
-    for key in options:
-        if key not in own:
-            raise SettingsError(f"{name} has no setting '{key}'.\n{did_you_mean(key, own)}")
-    values = {**DEFAULTS[name], **options}
-    try:
-        return Options(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0])
-        usual = DEFAULTS[name].get(key, Options.model_fields[key].default)
-        raise SettingsError(
-            f"Setting {key} = {values[key]!r} of {name}: {first['msg']}.\nIts default is {usual!r}."
-        ) from None
+    return checked(Options, {**DEFAULTS[name], **options}, of=name, own=COMMON | set(DEFAULTS[name]))

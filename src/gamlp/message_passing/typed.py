@@ -22,6 +22,7 @@ from gamlp.graph.hetero import HeteroGraph
 from gamlp.message_passing.features import scaled
 from gamlp.message_passing.sampled import Batch, Sampler, equal
 from gamlp.message_passing.settings import Options
+from gamlp.propagate.scaling import Scaling
 from gamlp.storage.files import Array
 
 Kind = tuple[str, str, str]
@@ -47,9 +48,9 @@ class TypedView:
         return torch.tensor([[self.spans[key[0]][0]], [self.spans[key[2]][0]]])
 
 
-def typed_view(graph: HeteroGraph, *, scaling: str, device: str) -> TypedView:
+def typed_view(graph: HeteroGraph, *, scaling: Scaling, device: str) -> TypedView:
     """Return the whole graph; every relation counts in both directions."""
-    features = scaled(np.asarray(graph.features), scaling=scaling)
+    features = scaled(np.asarray(graph.features), scaling)
     dense = features.toarray() if hasattr(features, "toarray") else features
     spans = {kind.name: (kind.start, kind.stop) for kind in graph.types}
     edges = {}

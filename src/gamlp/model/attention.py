@@ -87,6 +87,8 @@ class Gate(Attention):
 class Smoothing(Attention):
     """Each hop against the state that infinitely many hops would lead to."""
 
+    needs_stationary = True
+
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         super().__init__(settings, hops=hops, width=width, features=features, reference_width=features)
 

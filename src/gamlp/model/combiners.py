@@ -33,6 +33,8 @@ class Combiner(nn.Module, ABC):
 
     residual_bias = True
     """Whether the residual map beside this combiner has a bias."""
+    needs_stationary = False
+    """Whether it compares the hops with X^(∞)."""
 
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         super().__init__()

@@ -19,8 +19,9 @@ import numpy as np
 from gamlp.errors import SettingsError
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.progress import log, progress
-from gamlp.propagate.cache import cached_propagate
+from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.hops import Hops
+from gamlp.propagate.spec import Propagation
 from gamlp.propagate.subsets import Subset
 from gamlp.storage.files import Array
 
@@ -59,40 +60,25 @@ class Shelf:
 
 
 def subset_hops(
-    graph: HeteroGraph,
-    features: Array,
-    subsets: Sequence[Subset],
-    *,
-    hops: int,
-    rows: Array,
-    cache: Path | None = None,
-    budget: float = 8.0,
-    stationary: bool = False,
-    storage: str = "float32",
-    **options: Any,
+    engine: Engine, graph: HeteroGraph, columns: Any, subsets: Sequence[Subset], spec: Propagation, *, budget: float
 ) -> Hops:
-    """Return the hops of `rows` over every subset; more than `budget` GiB of them stay on disk.
-
-    options: normalization, device, memory and write, as for `cached_propagate`.
-    """
-    shape = (len(rows), len(subsets), hops + 1, features.shape[1])
-    fits = np.prod(shape, dtype=np.float64) * np.dtype(storage).itemsize <= budget * 2**30
-    place = cache if fits or cache is not None else Path(tempfile.mkdtemp(prefix="gamlp-hops-"))
-    stack = np.empty(shape, storage) if fits else None
+    """Return the hops of spec.rows over every subset; more than `budget` GiB of them stay on disk."""
+    rows = np.arange(graph.nodes) if spec.rows is None else spec.rows
+    shape = (len(rows), len(subsets), spec.hops + 1, columns.shape[1])
+    fits = np.prod(shape, dtype=np.float64) * np.dtype(spec.storage).itemsize <= budget * 2**30
+    stack = np.empty(shape, spec.storage) if fits else None
+    scratch = None
+    if not fits and engine.cache is None:
+        scratch = Path(tempfile.mkdtemp(prefix="gamlp-hops-"))
     parts: list[Array] = []
-    limit = np.zeros((len(rows), features.shape[1]), np.float32) if stationary else None
+    limit = np.zeros((len(rows), columns.shape[1]), np.float32) if spec.stationary else None
     with progress("subsets", total=len(subsets)) as advance:
         for number, subset in enumerate(subsets):
-            one = cached_propagate(
-                place,
-                graph.joined(subset),
-                features,
-                hops=hops,
-                rows=rows,
-                stationary=stationary,
-                storage=storage,
-                **options,
-            )
+            adjacency = graph.joined(subset)
+            if scratch is None:
+                one = engine.propagate(adjacency, columns, spec)
+            else:
+                one = engine.propagate_to(scratch / str(number), adjacency, columns, spec)
             if stack is not None:
                 stack[:, number] = one.values
             else:
@@ -100,12 +86,12 @@ def subset_hops(
             if limit is not None and one.stationary is not None:
                 limit += one.stationary.astype(np.float32) / len(subsets)
             advance(1, note=" + ".join(subset))
-    limit = None if limit is None else limit.astype(storage)
+    limit = None if limit is None else limit.astype(spec.storage)
     if stack is not None:
         return Hops(stack, rows, limit)
     shelf = Shelf(parts)
-    if cache is None and place is not None:
-        weakref.finalize(shelf, shutil.rmtree, place, ignore_errors=True)
+    if scratch is not None:
+        weakref.finalize(shelf, shutil.rmtree, scratch, ignore_errors=True)
     log.warning("The hops of the subsets need more than %g GiB: they stay on disk.", budget)
     return Hops(cast(Array, shelf), rows, limit)  # read through `shelf_of`
 

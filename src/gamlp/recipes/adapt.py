@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from gamlp.graph.graph import Graph
-from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
 from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array
@@ -39,7 +38,7 @@ class Outline:
     @classmethod
     def of(cls, graph: Graph, split: Split) -> Outline:
         """Count; of the features about a thousand rows are looked at."""
-        sample = _sample(graph.features, graph.target.stop if isinstance(graph, HeteroGraph) else graph.nodes)
+        sample = _sample(graph.features, graph.nodes if graph.targets is None else len(graph.targets))
         return cls(
             nodes=graph.nodes,
             entries=graph.adjacency.entries,
@@ -47,7 +46,7 @@ class Outline:
             classes=len(graph.classes),
             training=len(split.train),
             sparse=bool((sample == 0).mean() > 0.5) if sample.size else False,
-            relations=len(graph.relations) if isinstance(graph, HeteroGraph) else 0,
+            relations=len(graph.relations),
         )
 
     @property

@@ -17,7 +17,6 @@ from typing import Any
 from gamlp.errors import FormatError, MissingFileError, SettingsError, did_you_mean
 from gamlp.methods import Method, method_named
 from gamlp.recipes.adapt import Outline, adapted, adapted_method
-from gamlp.settings import Settings, settings_from
 
 Published = tuple[float, float | None]  # mean and std in %; not everyone publishes a std
 TEXTS = {"title", "source", "method"}
@@ -40,17 +39,12 @@ class Recipe:
 
     def resolve(
         self, method: Method, overrides: Mapping[str, Any] | None = None, outline: Outline | None = None
-    ) -> Settings:
-        """Return the settings of one run of a method on hops."""
-        values: dict[str, Any] = {}
-        if self.adapt and outline is not None:
-            values |= adapted(outline)
-        values |= self.settings
-        values |= method.fixed
-        values |= self.own(method)
-        values |= overrides or {}
-        settings = settings_from(values)
-        return settings if method.staged else settings.model_copy(update={"epochs": settings.epochs[:1]})
+    ) -> Any:
+        """Return the settings of one run of a method; an override that contradicts the method's name is refused."""
+        common = {**(adapted(outline) if self.adapt and outline is not None else {}), **self.settings}
+        method.check_overrides(overrides or {})
+        values = {**method.shared(common), **method.fixed, **self.own(method), **(overrides or {})}
+        return method.settings_from(values)
 
     def method_for(self, outline: Outline) -> str:
         """Return what is run on such a graph when no method is named."""
@@ -102,7 +96,7 @@ def recipe_from(name: str, content: dict[str, Any]) -> Recipe:
     )
     recipe.resolve(method_named(recipe.method))
     for other in recipe.methods:
-        check_method(recipe, method_named(other))
+        recipe.resolve(method_named(other))
     return recipe
 
 
@@ -126,13 +120,3 @@ def published_of(recipe: str, values: Any) -> Published:
     if not numbers or len(values) not in (1, 2):
         raise SettingsError(f"Recipe {recipe}: published = {values!r}.\nWrite [mean] or [mean, std], in %.")
     return float(values[0]), float(values[1]) if len(values) == 2 else None
-
-
-def check_method(recipe: Recipe, method: Method) -> None:
-    """Refuse settings of a method that it does not have."""
-    if method.kind == "message-passing":
-        from gamlp.message_passing.settings import options_for
-
-        options_for(method.base, recipe.own(method))
-    else:
-        recipe.resolve(method)

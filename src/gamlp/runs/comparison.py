@@ -74,7 +74,7 @@ def methods_named(text: str | None, graph: Graph | None = None) -> list[str]:
     if text is None:
         return list(usual)
     if text.strip() == "all":
-        passing = [name for name, base in BASES.items() if base.kind == "message-passing"]
+        passing = [name for name in BASES if method_named(name).extra]
         others = [name for name in passing if (name in RELATIONAL) == of_types]
         return [*usual, *(others if find_spec("torch_geometric") else [])]
     names = list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
@@ -114,15 +114,6 @@ def checked(graph: Graph, comparison: Comparison, folder: Path) -> dict[str, Tas
     for method in methods:
         order = comparison.order(method.name)
         tasks[method.name] = task = order.task(graph)
-        if method.kind == "message-passing":
-            import gamlp.message_passing.pyg  # noqa: F401 — raises MissingExtraError
-            from gamlp.message_passing.settings import options_for
-
-            options_for(method.base, task.options)
-        elif task.settings and task.settings.rows == "labelled" and task.settings.correct_and_smooth:
-            raise SettingsError(
-                f"{method.name} needs predictions for all nodes.\nUse --set rows=all, or leave out +cs."
-            )
         if (folder / method.name / "run.json").exists():
             open_record(graph, order, task, folder / method.name)
     return tasks
@@ -146,11 +137,7 @@ def takes(method: Method, key: str) -> bool:
 
     An MLP stays without hops, SGC stays linear. What nobody knows is left for the settings to refuse.
     """
-    if method.kind != "message-passing":
-        return key not in method.fixed
-    from gamlp.message_passing.settings import COMMON, DEFAULTS
-
-    return key in COMMON or key in DEFAULTS[method.base]
+    return method.takes(key)
 
 
 def check_overrides(methods: Sequence[Method], overrides: Mapping[str, Any]) -> None:
@@ -159,10 +146,13 @@ def check_overrides(methods: Sequence[Method], overrides: Mapping[str, Any]) -> 
     for key in overrides:
         if owner(key) and owner(key) not in names:
             raise SettingsError(f"--set {key}: no such method is compared.\n{did_you_mean(owner(key), names)}")
+        known = {name for method in methods for name in method.setting_names()}
+        if not owner(key) and key not in known:
+            raise SettingsError(f"There is no setting '{key}'.\n{did_you_mean(key, known)}")
         if not owner(key) and not any(takes(method, key) for method in methods):
             raise SettingsError(
                 f"None of the methods leaves '{key}' to be set.\n"
-                f"Leave it out, or write METHOD.{key}=VALUE to set it regardless."
+                "Their names fix it: leave it out, or name other methods."
             )
 
 
@@ -176,7 +166,7 @@ def running_order(tasks: Mapping[str, Task]) -> list[str]:
 
     def most_first(name: str) -> tuple[int, bool]:
         settings = tasks[name].settings
-        return (0, False) if settings is None else (-settings.hops, settings.combiner != "smoothing")
+        return (-settings.hops, settings.combiner != "smoothing") if tasks[name].method.on_hops else (0, False)
 
     return [name for group in groups.values() for name in sorted(group, key=most_first)]
 

@@ -17,23 +17,20 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gamlp.errors import FormatError, InputError, SettingsError, StorageError
+from gamlp.errors import FormatError, InputError, StorageError
 from gamlp.graph.graph import Graph, check_trainable
-from gamlp.graph.hetero import HeteroGraph
 from gamlp.machine.peak_memory import peak_bytes
-from gamlp.methods import RELATIONAL, Method, method_named
+from gamlp.methods import Method, method_named
 from gamlp.progress import progress
-from gamlp.propagate.subsets import subsets_of
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import Recipe, load_recipe
 from gamlp.runs.record import read_record
 from gamlp.storage.files import write_json
 from gamlp.storage.locks import is_bare, locked
 from gamlp.train.distributed import ranks
-from gamlp.train.featureless import check_filling
 from gamlp.train.metrics import mean_and_std
 from gamlp.train.one_seed import Task, train_seed
-from gamlp.train.prepare import Workshop, check_device, needed_relations
+from gamlp.train.prepare import Workshop, check_device
 
 
 @dataclass(frozen=True)
@@ -79,21 +76,7 @@ def task_of(method: Method, recipe: Recipe, overrides: Mapping[str, Any], graph:
 
 def check_task(task: Task, graph: Graph) -> None:
     """Refuse a method that such a graph does not suit, and settings that do not fit it."""
-    settings, several = task.settings, isinstance(graph, HeteroGraph)
-    corrects = task.method.fixed.get("correct_and_smooth") or (settings and settings.correct_and_smooth)
-    if corrects and several:
-        raise SettingsError(
-            f"Correct and smooth needs predictions for all nodes; {graph.name} has types without classes.\n"
-            "Leave out +cs."
-        )
-    if corrects and settings and settings.rows != "all":
-        raise SettingsError("Correct and smooth needs all nodes.\nUse --set rows=all, or leave out +cs.")
-    if task.method.base in RELATIONAL:
-        needed_relations(graph)
-    if settings and settings.relations == "subsets":
-        subsets_of(needed_relations(graph), settings.subsets)
-    if settings and isinstance(graph, HeteroGraph):
-        check_filling(graph, settings)
+    task.method.check(graph, task.method.settings_from(task.options) if task.settings is None else task.settings)
 
 
 def train_run(
@@ -144,7 +127,7 @@ def open_record(graph: Graph, order: Order, task: Task, folder: Path | None) -> 
         "dataset": graph.name,
         "graph": dict(order.source or {}),
         "fingerprint": graph.fingerprint,
-        **({"notes": list(graph.notes)} if isinstance(graph, HeteroGraph) and graph.notes else {}),
+        **({"notes": list(graph.notes)} if graph.notes else {}),
         "method": order.method,
         "recipe": order.recipe,
         "overrides": dict(order.overrides),

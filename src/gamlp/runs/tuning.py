@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gamlp.errors import InputError, SettingsError, SplitError
 from gamlp.graph.graph import Graph
 from gamlp.methods import Method, method_named
+from gamlp.pipeline import hide_labels as hide
 from gamlp.progress import progress
 from gamlp.recipes.recipe import load_recipe
 from gamlp.recipes.writer import write_recipe
@@ -27,7 +28,7 @@ from gamlp.runs.search_space import suggested
 from gamlp.runs.study import optuna_or_error, study_in
 from gamlp.settings import Settings, settings_from
 from gamlp.train.batches import seed_of
-from gamlp.train.one_seed import Task, hide, train_seed
+from gamlp.train.one_seed import Task, train_seed
 from gamlp.train.prepare import Workshop
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def checked(graph: Graph, order: Order, out: Path) -> Settings:
         raise SettingsError(f"{order.method} has nothing to search for.\nName a method on hops, as gamlp-jk.")
     if not len(graph.split_for(order.seeds[0]).valid):
         raise SplitError("The split has no validation nodes.\nSettings are chosen on these; mark some as valid.")
-    return task.settings
+    settings: Settings = task.settings
+    return settings
 
 
 def check_graph(study: optuna.Study, graph: Graph, file: Path) -> None:

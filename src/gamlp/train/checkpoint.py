@@ -9,14 +9,32 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field, field_validator
 from torch import Tensor, uint8
 
 from gamlp.errors import FormatError
-from gamlp.runs.record import StageFacts, described
 from gamlp.storage.checksums import another_run, changed
 from gamlp.storage.files import Array, digest, forget, replacing
+from gamlp.storage.validated import Validated, validated
+
+
+class StageFacts(Validated):
+    """What is kept of a stage beside its tensors."""
+
+    epoch: int
+    best_epoch: int
+    best_score: Annotated[list[float], Field(min_length=2, max_length=2)]
+    history: list[dict[str, float]]
+
+    @field_validator("history")
+    @classmethod
+    def epochs_are_named(cls, history: list[dict[str, float]]) -> list[dict[str, float]]:
+        """Every evaluation says when it was."""
+        if not all("epoch" in entry for entry in history):
+            raise ValueError("an entry has no epoch")
+        return history
 
 
 class Checkpoint:
@@ -44,7 +62,7 @@ class Checkpoint:
         tensors, facts = load_tensors(self.path)
         if facts.get("of", self.of) != self.of:
             raise another_run(self.path)
-        return tensors, described(facts, StageFacts, self.path)
+        return tensors, validated(facts, StageFacts, self.path)
 
     def remove(self) -> None:
         """Forget the stage: it is finished."""

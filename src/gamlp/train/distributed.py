@@ -14,7 +14,7 @@ and tells the others what it found there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
@@ -86,6 +86,15 @@ class Ranks:
         held = [content]
         torch.distributed.broadcast_object_list(held, src=0)
         return held[0]
+
+    def in_turn(self, make: Callable[[], Anything]) -> Anything:
+        """Make the same thing on all ranks, the first before the others: what it leaves in a cache, they find there."""
+        if self.rank:
+            self.wait()
+            return make()
+        made = make()
+        self.wait()
+        return made
 
     def wait(self) -> None:
         """Go on when all ranks are here."""

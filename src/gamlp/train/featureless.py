@@ -8,6 +8,7 @@ projected to their width at random. Embeddings made elsewhere can be given inste
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,16 +19,16 @@ from gamlp.graph.graph import Graph, check_features
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.hetero_features import check_some, from_neighbours
 from gamlp.progress import log
-from gamlp.settings import Settings
 from gamlp.storage.files import Array, digest, read_array
 
 SEED = 0
 
 
-def filled_features(graph: Graph, settings: Settings, *, cache: Path | None = None) -> Array:
+def filled_features(graph: Graph, settings: Any, *, cache: Path | None = None) -> Array:
     """Return the features of all nodes, (N, F')."""
-    if not isinstance(graph, HeteroGraph) or all(kind.described for kind in graph.types):
+    if all(kind.described for kind in graph.types):  # plain graphs have no types
         return graph.features
+    graph = graph.need_relations()
     if settings.featureless == "neighbours":
         return from_neighbours(graph)
     if settings.featureless == "zeros":
@@ -37,10 +38,11 @@ def filled_features(graph: Graph, settings: Settings, *, cache: Path | None = No
     return with_rows(graph, trained_embeddings(graph, embedding_settings(graph, settings), cache=cache))
 
 
-def check_filling(graph: HeteroGraph, settings: Settings) -> None:
+def check_filling(graph: Graph, settings: Any) -> None:
     """Refuse what could not be filled, before anything is trained."""
     if all(kind.described for kind in graph.types):
         return
+    graph = graph.need_relations()
     if settings.featureless != "embeddings":
         check_some(graph)
     elif settings.embedding_file:
@@ -49,7 +51,7 @@ def check_filling(graph: HeteroGraph, settings: Settings) -> None:
         embedding_settings(graph, settings)
 
 
-def embedding_settings(graph: HeteroGraph, settings: Settings) -> EmbeddingSettings:
+def embedding_settings(graph: HeteroGraph, settings: Any) -> EmbeddingSettings:
     """Return how embeddings are trained: as wide as the features, unless the settings say otherwise."""
     width = graph.features.shape[1]
     usual = {"dimension": width + width % 2} if width else {}

@@ -6,13 +6,15 @@ import torch
 
 from gamlp.errors import SettingsError, ShapeError
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, projected
+from gamlp.methods import method_named
 from gamlp.model import build_network
+from gamlp.pipeline import Pipeline, hide_labels
+from gamlp.propagate.engines.local import LocalEngine
 from gamlp.settings import Settings
 from gamlp.train import stage as stage_module
 from gamlp.train.featureless import check_filling
-from gamlp.train.one_seed import hide
-from gamlp.train.prepare import Workshop
-from gamlp.train.stages import train_stages
+from gamlp.train.hop_source import HopSource
+from gamlp.train.stages import KnownLabels, StageTask, fit_stages
 from gamlp.train.subset_rotation import TurnInputs, inputs_for
 from gamlp.train.subset_shares import relation_shares, subset_shares
 
@@ -44,13 +46,18 @@ def graph(make_planted):
 
 def train(graph, *, folder=None, **change):
     settings = SMALL.model_copy(update=change)
-    hops = Workshop(graph).hops(settings, graph.split)
-    return train_stages(hide(graph, graph.split), graph.split, hops, settings, seed=0, folder=folder)
+    hidden = hide_labels(graph, graph.split)
+    task = StageTask(graph.adjacency, hops_of(graph, settings), len(graph.classes), settings, LocalEngine(), seed=0)
+    return fit_stages(task, KnownLabels.of(hidden, graph.split, task.rows, settings), folder=folder)
+
+
+def hops_of(graph, settings):
+    return Pipeline(method_named("nars-gamlp-jk"), settings).hops(graph, graph.split)
 
 
 def inputs_in_turns(graph, memory=TWO):
     settings = SMALL.model_copy(update={"subset_memory": memory, "dropout": 0.0, "labels": False})
-    hops = Workshop(graph).hops(settings, graph.split)
+    hops = hops_of(graph, settings)
     network = build_network(settings, features=12, classes=3, subsets=4, seed=0)
     with torch.no_grad():
         for number, weight in enumerate(network.mixer.weights):
@@ -145,7 +152,7 @@ def test_shares_by_hand():
 
 def test_shares_weigh_weights_by_what_they_weigh(graph):
     settings = SMALL.model_copy(update={"labels": False})
-    hops = Workshop(graph).hops(settings, graph.split)
+    hops = hops_of(graph, settings)
     network = build_network(settings, features=12, classes=3, subsets=4, seed=0)
     network.mixer.weights[2].data.fill_(0)
     found = subset_shares(network, hops, graph.split.train, SUBSETS)
@@ -158,11 +165,11 @@ def test_shares_weigh_weights_by_what_they_weigh(graph):
 def test_embeddings_fill_types_and_stay_in_the_cache(graph, tmp_path):
     change = {"featureless": "embeddings", "embedding": {"dimension": 16, "steps": 20, "batch_size": 100, "chunk": 50}}
     settings = SMALL.model_copy(update=change)
-    features = Workshop(graph, cache=tmp_path).features(settings)
+    features = HopSource(LocalEngine(cache=tmp_path)).features(graph, settings)
     assert features.shape == (300, 16)  # the papers' 12 features were projected
     (place,) = tmp_path.glob("embeddings-*")
     np.testing.assert_array_equal(features[240:], np.load(place / "entities.npy")[240:])
-    np.testing.assert_array_equal(Workshop(graph, cache=tmp_path).features(settings), features)
+    np.testing.assert_array_equal(HopSource(LocalEngine(cache=tmp_path)).features(graph, settings), features)
     np.testing.assert_array_equal(features[:240], projected(graph.features[:240], 16, key="paper"))
 
 
@@ -171,12 +178,12 @@ def test_embeddings_made_elsewhere_take_their_place(graph, tmp_path):
     np.save(tmp_path / "entities.npy", rows)
     for place in (tmp_path, tmp_path / "entities.npy"):
         settings = SMALL.model_copy(update={"featureless": "embeddings", "embedding_file": str(place)})
-        features = Workshop(graph).features(settings)
+        features = HopSource(LocalEngine()).features(graph, settings)
         np.testing.assert_array_equal(features[240:], rows[240:])
         np.testing.assert_array_equal(features[:240], graph.features[:240])  # papers have features of their own
     np.save(tmp_path / "entities.npy", rows[:60])
     with pytest.raises(ShapeError, match="240 of paper, 60 of author"):
-        Workshop(graph).features(settings)
+        HopSource(LocalEngine()).features(graph, settings)
 
 
 def test_a_graph_without_any_features_learns_from_embeddings(graph):

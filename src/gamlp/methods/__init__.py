@@ -1,0 +1,8 @@
+"""Methods by name: each a class with fit and predict, behind one base class."""
+
+from gamlp.methods.base import ADDITIONS, FittedMethod, Method
+from gamlp.methods.registry import BASES, method_named
+
+RELATIONAL = frozenset({"rgcn", "hgt"})
+
+__all__ = ["ADDITIONS", "BASES", "RELATIONAL", "FittedMethod", "Method", "method_named"]

@@ -1,0 +1,191 @@
+"""What a method is: a class with `fit`, whose result can `predict` for any graph and be written to files.
+
+    Method        a name with its settings: `gamlp-jk+rlu` is the base gamlp-jk and the addition +rlu
+    FittedMethod  what fit gives: the prediction for its own graph, predict(graph, known), and its state as data
+
+Scaling, hops and correct-and-smooth are not a method's business: the pipeline brings the first two (a `HopSource`) and
+applies the third. A new method is one file here, or in a package of its own, and a line in `registry.py`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gamlp.errors import SettingsError
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+    from torch import Tensor
+
+    from gamlp.graph.graph import Graph
+    from gamlp.graph.splits import Split
+    from gamlp.storage.files import Array
+    from gamlp.train.hop_source import HopSource
+    from gamlp.train.prediction import Prediction
+
+ADDITIONS: dict[str, dict[str, Any]] = {
+    "+rlu": {"pseudo_labels": "distil"},
+    "+sle": {"pseudo_labels": "train", "labels": True},
+    "+scr": {"consistency": 1.0},
+    "+cs": {"correct_and_smooth": True},
+    "+labels": {"labels": True},
+    "-labels": {"labels": False},
+}
+STAGED = frozenset({"+rlu", "+sle"})
+
+
+@dataclass(frozen=True)
+class Base:
+    """A method before anything is added to it: where it comes from, and the settings that make it what it is."""
+
+    reference: str
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Method(ABC):
+    """A method by name; all that its name does not fix comes from the recipe."""
+
+    base: str
+    added: tuple[str, ...]
+    declared: Base
+
+    additions: ClassVar[Collection[str]] = ("+cs",)  # what can be added to it
+    on_hops: ClassVar[bool] = False  # whether it reads hops that are propagated beforehand
+    uses_engine: ClassVar[bool] = True  # whether an engine has anything to do for it
+    extra: ClassVar[str | None] = None  # the optional dependency that it needs
+    needs_relations: ClassVar[bool] = False  # whether it needs a heterogeneous graph
+
+    @property
+    def name(self) -> str:
+        """The whole name, additions in a fixed order: a+scr+rlu and a+rlu+scr are one method."""
+        return self.base + "".join(self.added)
+
+    @property
+    def reference(self) -> str:
+        """Who published it."""
+        return self.declared.reference
+
+    @property
+    def kind(self) -> str:
+        """What sort of method it is."""
+        return "network" if self.on_hops else "message-passing" if self.extra else "label-propagation"
+
+    @property
+    def staged(self) -> bool:
+        """Whether stages after the first are run."""
+        return bool(STAGED & set(self.added))
+
+    @property
+    def fixed(self) -> dict[str, Any]:
+        """The settings that its name fixes."""
+        fixed = dict(self.declared.fixed)
+        for addition in self.added:
+            fixed |= ADDITIONS[addition]
+        return fixed
+
+    def takes(self, key: str) -> bool:
+        """Say whether a setting can be chosen for this method: it has it, and its name does not fix it."""
+        return key in self.setting_names() and key not in self.fixed
+
+    def without_edges(self) -> Method:
+        """Return the method for rows that no edge joins."""
+        return self
+
+    def check_overrides(self, overrides: Mapping[str, Any]) -> None:
+        """Refuse a setting that contradicts the method's name."""
+        for key, value in overrides.items():
+            if key in self.fixed and self.fixed[key] != value:
+                raise SettingsError(
+                    f"{self.name} has {key} = {self.fixed[key]!r}, {key} = {value!r} was given.\n"
+                    "The name of a method says what it is: leave the setting out, or name another method."
+                )
+
+    @abstractmethod
+    def setting_names(self) -> Collection[str]:
+        """Return the settings that it has."""
+
+    @abstractmethod
+    def shared(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what it takes of the settings that a recipe has for all methods."""
+
+    @abstractmethod
+    def settings_from(self, values: Mapping[str, Any]) -> BaseModel:
+        """Check the settings; one that it does not have is refused."""
+
+    def settings_data(self, settings: Any) -> dict[str, Any]:
+        """Return the settings that it has as JSON holds them; `settings_from` reads them back."""
+        names = self.setting_names()
+        return {key: value for key, value in settings.model_dump(mode="json").items() if key in names}
+
+    def check(self, graph: Graph, settings: Any) -> None:
+        """Refuse a graph that the method does not suit, and settings that do not fit it, before anything is trained."""
+        if self.needs_relations:
+            graph.need_relations()
+        if settings.correct_and_smooth and (graph.targets is not None or getattr(settings, "rows", "all") != "all"):
+            raise SettingsError(
+                f"Correct and smooth needs predictions for all nodes, and {self.name} gives none for some of "
+                f"{graph.name}.\nLeave out +cs" + (", or use --set rows=all." if graph.targets is None else ".")
+            )
+
+    @abstractmethod
+    def fit(
+        self,
+        graph: Graph,
+        split: Split,
+        settings: Any,
+        *,
+        seed: int,
+        source: HopSource,
+        device: str = "cpu",
+        folder: Path | None = None,
+    ) -> FittedMethod:
+        """Learn from a graph whose labels are those of train and valid only; `folder` keeps unfinished work."""
+
+    @abstractmethod
+    def load(
+        self,
+        settings: Any,
+        state: Mapping[str, Any],
+        tensors: dict[str, Tensor],
+        *,
+        classes: int,
+        source: HopSource,
+        device: str = "cpu",
+    ) -> FittedMethod:
+        """Return what `FittedMethod.state` and `.tensors` described; its prediction and history stay behind."""
+
+
+class FittedMethod(ABC):
+    """A method that has learned."""
+
+    prediction: Prediction | None = None  # of the graph it was fitted on; None where it was loaded
+    parameters: int = 0
+    history: list[dict[str, float]]
+    stages: list[dict[str, float]]
+    relations: dict[str, Any]
+
+    def __init__(self) -> None:
+        self.history, self.stages, self.relations = [], [], {}
+
+    @abstractmethod
+    def predict(
+        self, graph: Graph, known: Array, *, candidates: Array | None = None, rows: Array | None = None
+    ) -> Prediction:
+        """Return what it says of `rows`, ascending (None = all that can have a label), of any graph.
+
+        `known` (N,) are the labels that are known, −1 = unknown; `candidates` the nodes that may become reliable, where
+        the method has stages (None = all rows without a label).
+        """
+
+    @abstractmethod
+    def state(self) -> dict[str, Any]:
+        """Return what it learned and is no tensor, as JSON holds it."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors it learned."""

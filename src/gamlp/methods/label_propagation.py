@@ -1,0 +1,147 @@
+"""Label propagation: the training labels spread over the edges, without features (Zhu & Ghahramani 2002)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from gamlp.methods.base import FittedMethod, Method
+from gamlp.settings import Count, Share, as_list, checked
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from gamlp.graph.graph import Graph
+    from gamlp.graph.splits import Split
+    from gamlp.storage.files import Array
+    from gamlp.train.hop_source import HopSource
+    from gamlp.train.prediction import Prediction
+
+
+class LabelPropagationSettings(BaseModel):
+    """What can be set about it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    alphas: Annotated[tuple[Share, ...], Field(min_length=1), BeforeValidator(as_list)] = (0.5, 0.8, 0.9, 0.99)
+    """The shares α of the neighbours that are tried; the best on validation is kept."""
+    steps: Count = 50
+    normalization: Share = 0.5
+    self_loops: bool = False
+    correct_and_smooth: bool = False
+
+
+class LabelPropagation(Method):
+    """Y ← clip(α Â Y + (1 − α) Y⁰), with α chosen on validation."""
+
+    def setting_names(self) -> Collection[str]:
+        """Return the settings that it has."""
+        return LabelPropagationSettings.model_fields.keys()
+
+    def shared(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Take nothing of what a recipe has for networks."""
+        return {}
+
+    def settings_from(self, values: Mapping[str, Any]) -> LabelPropagationSettings:
+        """Check the settings."""
+        return checked(LabelPropagationSettings, values, of=self.base)
+
+    def fit(
+        self,
+        graph: Graph,
+        split: Split,
+        settings: LabelPropagationSettings,
+        *,
+        seed: int,
+        source: HopSource,
+        device: str = "cpu",
+        folder: Path | None = None,
+    ) -> FittedLabelPropagation:
+        """Try every α; only the validation rows are needed for that."""
+        from gamlp.train.metrics import accuracy
+
+        known, truth = np.full(graph.nodes, -1, np.int64), graph.labels[split.valid]
+        known[split.train] = graph.labels[split.train]
+
+        def score(alpha: float) -> float:
+            tried = FittedLabelPropagation(settings, alpha, len(graph.classes), source)
+            return accuracy(tried.spread(graph, known, split.valid), truth) if len(truth) else 0.0
+
+        best = settings.alphas[0] if len(settings.alphas) == 1 else max(settings.alphas, key=score)
+        fitted = FittedLabelPropagation(settings, best, len(graph.classes), source)
+        fitted.prediction = fitted.predict(graph, known)
+        return fitted
+
+    def load(
+        self,
+        settings: LabelPropagationSettings,
+        state: Mapping[str, Any],
+        tensors: dict[str, Tensor],
+        *,
+        classes: int,
+        source: HopSource,
+        device: str = "cpu",
+    ) -> FittedLabelPropagation:
+        """Take up the α that was chosen."""
+        return FittedLabelPropagation(settings, float(state["alpha"]), classes, source, state["shares"])
+
+
+class FittedLabelPropagation(FittedMethod):
+    """An α, and the class shares of training for nodes that no label reaches."""
+
+    def __init__(
+        self,
+        settings: LabelPropagationSettings,
+        alpha: float,
+        classes: int,
+        source: HopSource,
+        shares: list[float] | None = None,
+    ) -> None:
+        super().__init__()
+        self.settings, self.alpha, self.classes, self.source = settings, alpha, classes, source
+        self.shares = shares
+
+    def predict(
+        self, graph: Graph, known: Array, *, candidates: Array | None = None, rows: Array | None = None
+    ) -> Prediction:
+        """Spread the labels that are known over the graph; it has no stages, so no candidates."""
+        from gamlp.train.prediction import Prediction
+
+        if self.shares is None:
+            counts = np.bincount(known[known >= 0], minlength=self.classes)
+            self.shares = (counts / max(1, counts.sum())).tolist()
+        wanted = graph.targets if rows is None else rows
+        return Prediction(np.arange(graph.nodes) if wanted is None else wanted, self.spread(graph, known, wanted))
+
+    def spread(self, graph: Graph, known: Array, rows: Array | None) -> Array:
+        """Return the probabilities of some rows."""
+        from gamlp.labels import label_propagation
+        from gamlp.propagate.normalize import Normalization
+
+        seen = np.flatnonzero(known >= 0)
+        if not len(seen):
+            count = graph.nodes if rows is None else len(rows)
+            return np.tile(np.asarray(self.shares, np.float32), (count, 1))
+        return label_propagation(
+            self.source.engine,
+            graph.adjacency,
+            seen,
+            known[seen],
+            classes=self.classes,
+            alpha=self.alpha,
+            steps=self.settings.steps,
+            normalization=Normalization(self.settings.normalization, self.settings.self_loops),
+            rows=rows,
+        )
+
+    def state(self) -> dict[str, Any]:
+        """Return what was chosen."""
+        return {"alpha": self.alpha, "shares": self.shares}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Nothing is learned."""
+        return {}

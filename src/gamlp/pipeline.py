@@ -1,0 +1,192 @@
+"""The road, whole: from a graph to predictions. Whatever predicts goes through here.
+
+    Pipeline(method, settings, engine=…).fit(graph, split, seed)  →  Fitted
+    Fitted.predict(graph)                                         →  Prediction
+
+    fit       hide all labels but those of train and valid → fill, scale and propagate (`HopSource`) → the method
+              learns, stage by stage → correct and smooth, chosen on validation
+    predict   columns by name → the same steps with what was measured and learned
+
+The command line, `GAMLPClassifier`, compare, tune, predict and the figures that train small models call this and
+nothing else; so `+rlu`, `+sle`, `+scr` and `+cs` mean the same everywhere, for new graphs too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gamlp.graph.graph import Graph, check_trainable
+from gamlp.graph.splits import Split
+from gamlp.labels.correction import CorrectAndSmooth, correct_and_smooth
+from gamlp.methods.base import FittedMethod, Method
+from gamlp.propagate.engines.base import Engine
+from gamlp.propagate.engines.local import LocalEngine
+from gamlp.storage.files import Array
+from gamlp.train.hop_source import HopSource, check_device, wanted_rows
+from gamlp.train.prediction import Prediction
+
+
+class Pipeline:
+    """A method with its settings, on an engine and a device.
+
+    `hop_source` may be another pipeline's: seeds and methods that propagate alike then share their hops.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        settings: Any,
+        *,
+        engine: Engine | None = None,
+        device: str = "cpu",
+        work: Path | None = None,
+        hop_source: HopSource | None = None,
+    ) -> None:
+        check_device(device)
+        self.method, self.settings, self.device = method, settings, device
+        self.hop_source = hop_source or HopSource(engine or LocalEngine(), work=work)
+
+    def check(self, graph: Graph) -> None:
+        """Refuse what could not be trained, before anything is written or propagated."""
+        self.method.check(graph, self.settings)
+
+    def fit(self, graph: Graph, split: Split, seed: int, *, folder: Path | None = None) -> Fitted:
+        """Learn from the labels of split.train, choose on those of split.valid; no other label is read.
+
+        A `folder` keeps what is finished of an interrupted fit.
+        """
+        self.check(graph)
+        hidden = hide_labels(graph, split)
+        check_trainable(hidden, split)
+        source = self.hop_source
+        learned = self.method.fit(
+            hidden, split, self.settings, seed=seed, source=source, device=self.device, folder=folder
+        )
+        prediction, smoothing = learned.prediction, None
+        assert prediction is not None
+        if self.settings.correct_and_smooth:
+            smoothing, prediction = self._correct(hidden, split, prediction)
+        return Fitted(self, learned, smoothing, graph.classes, graph.feature_names, graph.features.shape[1], prediction)
+
+    def hops(self, graph: Graph, split: Split, *, rows: Array | None = None) -> Any:
+        """Return the hops that `fit` would read, of `rows` or of those that the settings ask for."""
+        from gamlp.train.hop_source import relation_subsets
+
+        source, settings = self.hop_source, self.settings
+        wanted = wanted_rows(graph, split, settings) if rows is None else rows
+        subsets = relation_subsets(graph, settings)
+        return source.hops(graph, settings, wanted, scaling=source.scaling(graph, settings), subsets=subsets)
+
+    def _correct(self, graph: Graph, split: Split, prediction: Prediction) -> tuple[CorrectAndSmooth, Prediction]:
+        from gamlp.labels.choose import choose_correct_and_smooth
+
+        chosen, better = choose_correct_and_smooth(
+            self.hop_source.engine,
+            prediction.probabilities,
+            graph.adjacency,
+            split,
+            graph.labels[split.train],
+            graph.labels[split.valid],
+        )
+        return chosen, replace(prediction, probabilities=better)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A pipeline that has learned: what it says of its own graph, and of any other."""
+
+    pipeline: Pipeline
+    learned: FittedMethod
+    smoothing: CorrectAndSmooth | None  # how probabilities are corrected and smoothed; None = not
+    classes: tuple[str, ...]
+    feature_names: tuple[str, ...] | None
+    features: int
+    prediction: Prediction | None = None  # of the graph it was fitted on; None where it was loaded
+
+    def predict(self, graph: Graph, known: Array | None = None, *, split: Split | None = None) -> Prediction:
+        """Return what it says of any graph; its features are matched by name where they have names.
+
+        `known` (N,) are class numbers, −1 = unknown; without, the labels of the graph are known. With a `split`, only
+        those of split.train are, as in training: the graph of training then comes out as it did.
+        """
+        graph = self.fit_columns(graph)
+        known = self.class_numbers(graph) if known is None else known
+        rows = candidates = None
+        if split is not None:
+            known = labels_of(known, split.train)
+            rows, candidates = self._as_trained(graph, split)
+        said = self.learned.predict(graph, known, candidates=candidates, rows=rows)
+        return said if self.smoothing is None else self._smoothed(graph, known, said)
+
+    def fit_columns(self, graph: Graph) -> Graph:
+        """Return the graph with the columns of training, in their order."""
+        if self.feature_names is not None and graph.feature_names is not None:
+            return graph.with_columns(self.feature_names)
+        from gamlp.graph.graph import check_width
+
+        check_width(graph, self.features)
+        return graph
+
+    def class_numbers(self, graph: Graph) -> Array:
+        """Return the labels of a graph by the classes of training; −1 for other classes (N,)."""
+        number = {name: index for index, name in enumerate(self.classes)}
+        translation = np.array([number.get(name, -1) for name in graph.classes] + [-1], dtype=np.int64)
+        return np.asarray(translation[graph.labels])
+
+    def _as_trained(self, graph: Graph, split: Split) -> tuple[Array | None, Array | None]:
+        settings = self.pipeline.settings
+        if not self.pipeline.method.on_hops:
+            return None, None
+        rows = wanted_rows(graph, split, settings)
+        if settings.reliable_from == "split":
+            return rows, np.sort(np.concatenate([split.valid, split.test]))
+        return rows, np.setdiff1d(np.arange(graph.nodes) if rows is None else rows, split.train)
+
+    def _smoothed(self, graph: Graph, known: Array, said: Prediction) -> Prediction:
+        seen = np.flatnonzero(known >= 0)
+        engine = self.pipeline.hop_source.engine
+        better = correct_and_smooth(
+            engine, said.probabilities, graph.adjacency, seen, known[seen], settings=self.smoothing
+        )
+        return replace(said, probabilities=better)
+
+    def save(self, folder: Path) -> None:
+        """Write model.safetensors and model.json."""
+        from gamlp.model_file import save_fitted
+
+        save_fitted(self, folder)
+
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """How the fit went: parameters, history of evaluations, stages, shares of relations."""
+        learned = self.learned
+        return {
+            "parameters": learned.parameters,
+            "history": learned.history,
+            "stages": learned.stages,
+            "relations": learned.relations,
+        }
+
+
+def load_fitted(folder: Path, *, engine: Engine | None = None, device: str = "cpu") -> Fitted:
+    """Read what `Fitted.save` wrote."""
+    from gamlp.model_file import read_fitted
+
+    return read_fitted(folder, engine=engine, device=device)
+
+
+def hide_labels(graph: Graph, split: Split) -> Graph:
+    """Return the graph with the labels of train and valid only: no other label reaches training."""
+    return graph.with_labels(labels_of(graph.labels, np.concatenate([split.train, split.valid])))
+
+
+def labels_of(labels: Array, ids: Array) -> Array:
+    """Return the labels of some nodes, −1 for all others (N,)."""
+    some = np.full_like(labels, -1)
+    some[ids] = labels[ids]
+    return some

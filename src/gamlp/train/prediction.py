@@ -1,0 +1,16 @@
+"""What a fitted method says of the nodes it was asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gamlp.storage.files import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Probabilities of R nodes, and how their hops were weighed."""
+
+    rows: Array  # (R,) node ids, ascending
+    probabilities: Array  # (R, C) float32
+    weights: Array | None = None  # (R, K+1) attention over the hops; None where the method has none
