@@ -25,7 +25,7 @@ class Reporter(Protocol):
     """Shows progress: rich bars on a terminal, or nothing."""
 
     def start(self, description: str, total: float | None) -> object:
-        """Begin a piece of work; the answer names it in the calls below."""
+        """Begin some work; the answer names it in the calls below."""
 
     def advance(self, task: object, steps: float, note: str) -> None:
         """Say that steps of it are done."""
@@ -44,7 +44,7 @@ def report_to(reporter: Reporter | None) -> None:
 
 @contextmanager
 def progress(description: str, *, total: float | None = None) -> Iterator[Advance]:
-    """Report the steps of one piece of long work."""
+    """Report the steps of some long work."""
     if not _reporter:
         yield lambda steps=1, note="": None
         return

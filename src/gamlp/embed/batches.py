@@ -76,8 +76,8 @@ def feistel(values: Array, bits: int, keys: Array) -> Array:
     low_bits = np.uint64(bits // 2)
     low_mask, high_mask = np.uint64(2 ** (bits // 2) - 1), np.uint64(2 ** (bits - bits // 2) - 1)
     low, high = values & low_mask, values >> low_bits
-    for turn, key in enumerate(keys):
-        if turn % 2:
+    for number, key in enumerate(keys):
+        if number % 2:
             low = low ^ (mixed(high + key) & low_mask)
         else:
             high = high ^ (mixed(low + key) & high_mask)

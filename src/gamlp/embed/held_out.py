@@ -1,7 +1,7 @@
-"""The triples that are kept from training to be asked for afterwards, and what is known about their questions.
+"""The triples that are held out of training and ranked afterwards, and what is known about their questions.
 
 A held-out triple is drawn at random, but never so that an entity or relation would have none left to learn from. Rows
-equal to a held-out one, should the file have doubles, are kept from training too.
+equal to a held-out one, should the file have doubles, are held out too.
 
 A question is one end and the relation of a held-out triple; every other triple with the same end and relation is an
 answer as well, and ranks filter these out. One pass over the triples finds them all. Memory: N bytes, and the answers.
@@ -31,17 +31,17 @@ class Questions:
     answers: Array
     group: Array  # (Q,) the list of facts that each question has; questions with the same end and relation share one
     starts: Array  # (groups + 1,) where each list begins
-    facts: Array  # entities, each list rising, the answer included
+    facts: Array  # entities, each list sorted, the answer included
 
     def facts_of(self, question: int) -> Array:
-        """Return the entities that answer this question, rising."""
+        """Return the entities that answer this question, sorted."""
         group = self.group[question]
         return self.facts[self.starts[group] : self.starts[group + 1]]
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Questions for tails and heads, and the rows of the triples, rising, that training leaves out."""
+    """Questions for tails and heads, and the rows of the triples, sorted, that training leaves out."""
 
     tails: Questions
     heads: Questions
@@ -58,7 +58,7 @@ def hold_out(triples: Triples, wanted: int, *, seed: int) -> HeldOut:
 
 
 def choose(triples: Triples, wanted: int, *, seed: int) -> Array:
-    """Return the rows of the held-out triples, rising."""
+    """Return the rows of the held-out triples, sorted."""
     places = np.arange(min(CANDIDATES * wanted, len(triples)))
     candidates = shuffled(places, len(triples), key=[seed, HELD_OUT])
     heads, relations, tails = triples.rows(candidates)
@@ -80,7 +80,7 @@ def choose(triples: Triples, wanted: int, *, seed: int) -> Array:
 
 
 def count_entities(triples: Triples, entities: Array) -> Array:
-    """Return in how many triples each of these entities (rising ids) is an end."""
+    """Return in how many triples each of these entities (sorted ids) is an end."""
     wanted = np.zeros(triples.entities, bool)
     wanted[entities] = True
     counts = np.zeros(len(entities), np.int64)

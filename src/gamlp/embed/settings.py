@@ -40,7 +40,7 @@ class EmbeddingSettings(BaseModel):
     """Triples in one step, rounded down to whole chunks."""
     steps: Count = 3000
     held_out: Annotated[int, Field(ge=0)] = 1000
-    """Triples kept from training and ranked at the end; never more than a twentieth of all."""
+    """Triples held out of training and ranked at the end; never more than a twentieth of all."""
 
 
 def embedding_settings_from(values: dict[str, Any]) -> EmbeddingSettings:

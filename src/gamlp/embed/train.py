@@ -45,8 +45,8 @@ def train_embeddings(
 ) -> Embeddings:
     """Learn a row for each entity and relation.
 
-    With a folder, checkpoints and the result are kept there: called again with the same triples, settings and seed, it
-    goes on where it was stopped, or returns what is finished.
+    With a folder, checkpoints and the result are stored there: called again with the same triples, settings and seed,
+    it goes on where it was stopped, or returns what is finished.
     """
     settings = check_settings(settings or EmbeddingSettings())
     triples.check()
@@ -82,9 +82,9 @@ def start_or_resume(
     triples: Triples, settings: EmbeddingSettings, seed: int, folder: Path | None, facts: dict[str, Any]
 ) -> Tables:
     """Read the checkpoint, or spread the rows evenly over ±(margin + 2) / d."""
-    kept = load_checkpoint(folder, facts) if folder else None
-    if kept:
-        arrays, step = kept
+    checkpoint = load_checkpoint(folder, facts) if folder else None
+    if checkpoint:
+        arrays, step = checkpoint
         return Tables(**{name: torch.from_numpy(array) for name, array in arrays.items()}, step=step)
     random = torch.Generator().manual_seed(seed)
     spread = (settings.margin + 2) / settings.dimension
@@ -101,7 +101,7 @@ def run(
     triples: Triples, settings: EmbeddingSettings, seed: int, tables: Tables, left_out: Array, folder: Path | None,
     facts: dict[str, Any],
 ) -> None:  # fmt: skip
-    """Take all steps that are left, on all rows but `left_out` (rising)."""
+    """Take all steps that are left, on all rows but `left_out` (sorted)."""
     plan = plan_for(settings, rows=len(triples) - len(left_out), entities=triples.entities, seed=seed)
     scoring = scoring_for(settings)
     gaps = left_out - np.arange(len(left_out))  # training triple j is row j + #(gaps ≤ j)

@@ -80,7 +80,7 @@ def vectors() -> list[str]:
 
 
 def huge_pages() -> str | None:
-    """Return the system's word on transparent huge pages: always, madvise (both serve us) or never."""
+    """Return the system's setting of transparent huge pages: always, madvise (both serve us) or never."""
     text = _read("/sys/kernel/mm/transparent_hugepage/enabled")
     return text.partition("[")[2].partition("]")[0] or None
 

@@ -35,7 +35,7 @@ LEAST_SECONDS = 2.0  # of hops from a state: the system may still be busy with t
 
 
 def measure(folder: Path, *, sizes: tuple[int, ...] | None = None, disk_bytes: int = DISK_BYTES) -> Constants:
-    """Return the constants of this machine; `folder` says which disk is meant, and needs room for `disk_bytes`."""
+    """Return the constants of this machine; `folder` says which disk is meant, and needs `disk_bytes` of free space."""
     from gamlp.propagate import kernels
 
     wide, sizes = kernels.widest_block(), sizes or (*SIZES, *third_size(free_bytes() or 0))
@@ -57,7 +57,7 @@ def third_size(free: int) -> tuple[int, ...]:
 
 
 def state(lines: int, size: int) -> Array:
-    """Return room for a state of `size` bytes, rows of so many cache lines."""
+    """Return an uninitialised state of `size` bytes, rows of so many cache lines."""
     return empty((size // (lines * LINE), lines * LINE // 4), np.float32)
 
 
@@ -65,23 +65,23 @@ def seconds_an_entry(x: Array, run: Run) -> float:
     """Return the seconds that one entry of a hop costs which reads from this state."""
     from gamlp.propagate import kernels
 
-    run([partial(_fill, x, *span) for span in ranges(len(x), 2**24 // x[:1].nbytes)])
+    run([partial(_fill, x, *rows) for rows in ranges(len(x), 2**24 // x[:1].nbytes)])
     random = np.random.default_rng(0)
     rows = READ_BYTES // (x[:1].nbytes * DEGREE)
     indices = random.integers(0, len(x), rows * DEGREE).astype(np.int32)
     indptr = np.arange(rows + 1, dtype=np.int64) * DEGREE
     out, scale = empty((rows, x.shape[1]), np.float32), np.ones(rows, np.float32)
     fixed = (indptr, indices, None, x, False, out, scale, DEGREE)
-    pieces = [partial(kernels.sum_rows, *fixed, *span, kernels.quads(x.shape[1])) for span in ranges(rows, rows // 16)]
-    return best(lambda: run(pieces), 3, LEAST_SECONDS) / len(indices)
+    tasks = [partial(kernels.sum_rows, *fixed, *some, kernels.quads(x.shape[1])) for some in ranges(rows, rows // 16)]
+    return best(lambda: run(tasks), 3, LEAST_SECONDS) / len(indices)
 
 
 def stream_bytes(run: Run, size: int = 2**27) -> float:
     """Return the bytes a second of a copy, those read and those written both counted."""
     source, target = empty((size,), np.uint8), empty((size,), np.uint8)
     source[:] = 1
-    pieces = [partial(np.copyto, target[a:b], source[a:b]) for a, b in ranges(size, size // 16)]
-    return 2 * size / best(lambda: run(pieces), 3)
+    tasks = [partial(np.copyto, target[a:b], source[a:b]) for a, b in ranges(size, size // 16)]
+    return 2 * size / best(lambda: run(tasks), 3)
 
 
 def disk_speeds(folder: Path, size: int) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""How much memory a piece of work needed: the largest resident size of the process since the count was last reset.
+"""How much memory some work needed: the largest resident size of the process since the count was last reset.
 
 Linux keeps this high-water mark itself, and sets it back to the present size when a 5 is written to
 /proc/self/clear_refs. Elsewhere it cannot be set back, and the mark is that of the whole process so far. It counts all
@@ -22,14 +22,14 @@ def reset_peak() -> bool:
     return True
 
 
-def peak_bytes() -> int | None:
-    """Return the largest resident size since the last reset; None on Windows, which keeps no such mark."""
+def peak_bytes() -> int:
+    """Return the largest resident size since the last reset; 0 on Windows, where Python cannot ask for it."""
     try:
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.split("VmHWM:")[1].split()[0]) * 1024
     except (OSError, IndexError):  # getrusage may remember the size of the process that started this one
         if sys.platform == "win32":
-            return None
+            return 0
         import resource
 
         size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

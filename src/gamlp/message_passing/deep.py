@@ -6,7 +6,7 @@
     DAGNN      Z = MLP(X); logits Σ_k σ(s·ÂᵏZ) ÂᵏZ                            Liu et al. 2020
 
 `layers` counts the convolutions, in JKNet and ResGCN (at least two) the one that gives the logits too; DeeperGCN has a
-linear layer after them.
+linear layer after them. The layers are PyG's; why the stacks are ours: see `networks`.
 """
 
 from __future__ import annotations

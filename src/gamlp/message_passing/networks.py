@@ -7,6 +7,8 @@
     UniMP      transformer attention over features + label embeddings, a gate to the node itself   Shi et al. 2021
 
 A product with W comes before the product with Â: that is hidden instead of F columns a message, O(E·hidden).
+The layers are PyG's; the stacks of them (`torch_geometric.nn.models`) are ours, because their first layer must be
+`InputLinear`, which reads sparse features and drops single entries of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Cut a graph into clusters of nearly equal size with few edges between them, for Cluster-GCN.
 
-Nodes in breadth-first order are cut into equal pieces; then, round by round, nodes move to the cluster that holds most
-of their neighbours, as far as it has room. O(E) a round, plus one (N, parts) sparse product.
+Nodes in breadth-first order are cut into equal clusters; then, round by round, nodes move to the cluster that holds
+most of their neighbours, up to a largest size. O(E) a round, plus one (N, parts) sparse product.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ def clusters(matrix: Matrix, *, parts: int, rounds: int = 10) -> Array:
     parts = min(parts, nodes)
     part = np.empty(nodes, dtype=np.int64)
     part[breadth_first(matrix)] = np.arange(nodes) * parts // nodes
-    room = int(np.ceil(SLACK * nodes / parts))
+    largest = int(np.ceil(SLACK * nodes / parts))
     for _ in range(rounds):
-        if not move(matrix, part, parts=parts, room=room):
+        if not move(matrix, part, parts=parts, largest=largest):
             break
     return part
 
@@ -38,7 +38,7 @@ def breadth_first(matrix: Matrix) -> Array:
     )
 
 
-def move(matrix: Matrix, part: Array, *, parts: int, room: int) -> int:
+def move(matrix: Matrix, part: Array, *, parts: int, largest: int) -> int:
     """Move nodes to where most of their neighbours are, the surest gains first; return how many moved."""
     nodes = len(part)
     member = sp.csr_array((np.ones(nodes, np.float32), (np.arange(nodes), part)), shape=(nodes, parts))
@@ -48,7 +48,7 @@ def move(matrix: Matrix, part: Array, *, parts: int, room: int) -> int:
     size = np.bincount(part, minlength=parts)
     moved = 0
     for node in np.argsort(-gain, kind="stable")[: int((gain > 0).sum())]:
-        if size[best[node]] < room and size[part[node]] > 1:
+        if size[best[node]] < largest and size[part[node]] > 1:
             size[part[node]] -= 1
             size[best[node]] += 1
             part[node] = best[node]

@@ -1,4 +1,4 @@
-"""The one door to PyTorch Geometric: its layers, or one clear error where it is not installed."""
+"""PyTorch Geometric, imported here and nowhere else: its layers, or one clear error where it is not installed."""
 
 from __future__ import annotations
 

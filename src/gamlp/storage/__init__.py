@@ -1,1 +1,1 @@
-"""The floor under all rooms: atomic writes, checksums, locks, memory-mapped reading, huge pages, threads."""
+"""What all packages write and read by: atomic writes, checksums, locks, memory-mapped reading, huge pages, threads."""

@@ -4,7 +4,7 @@ A file is written under a temporary name in its own folder, synced, renamed over
 a reader sees the old content or the new, never a mixture.
 
 Of a .npy file the header is looked at before anything is read: a few bytes can declare an array of any size, and
-taking their word would allocate it first and fail later.
+reading on would allocate it first and fail later.
 """
 
 from __future__ import annotations

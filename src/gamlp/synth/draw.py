@@ -1,4 +1,4 @@
-"""Nodes and edges as functions of (seed, number): any piece can be drawn alone, and again.
+"""Nodes and edges as functions of (seed, number): any batch can be drawn by itself, and again.
 
 Batch b of a kind comes from a generator seeded with (seed, kind, b). Node i lies in community i // size; a community's
 class is a hash of its number. An edge starts anywhere, at node N·u^skew of a fixed shuffling of the nodes, and ends

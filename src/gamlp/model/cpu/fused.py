@@ -3,7 +3,7 @@
     activate:   t = scale·x + shift + skip,   scale = γ/√(σ²+ε),   shift = β + scale·(bias − μ);   y = dropout(PReLU(t))
 
 A bias in front of a batch norm in training is cancelled by it: it moves the running mean alone and has gradient 0.
-Backward draws the dropout mask again from its key and computes t again from x: x is all that is kept.
+Backward draws the dropout mask again from its key and computes t again from x: x is all that is saved.
 """
 
 # Autograd functions are untyped in torch; the functions below give them types.

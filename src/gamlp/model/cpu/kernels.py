@@ -89,7 +89,7 @@ def column_moments(first, last, x, shift, sums):
 
 
 @_compile
-def forward_rows(first, last, x, skip, scale, shift, slope, threshold, keep, low, high, out):
+def forward_rows(first, last, x, skip, scale, shift, slope, threshold, factor, low, high, out):
     """Compute out = dropout(PReLU(x·scale + shift + skip)).  skip (B, H), or (0, H) for none; the others (H,)."""
     rows, columns = x.shape
     words = np.zeros(columns // 4 + 2, np.uint32)
@@ -98,21 +98,21 @@ def forward_rows(first, last, x, skip, scale, shift, slope, threshold, keep, low
         start = row * columns
         if threshold > 0:
             draw(words, start >> 2, low, high)
-        kept = bytes_[start & 3 :]
+        draws = bytes_[start & 3 :]
         if len(skip) > 0:
             for c in range(columns):
                 t = x[row, c] * scale[c] + shift[c] + skip[row, c]
                 t = t if t > 0 else t * slope[c]
-                out[row, c] = t * keep if kept[c] >= threshold else np.float32(0)
+                out[row, c] = t * factor if draws[c] >= threshold else np.float32(0)
         else:
             for c in range(columns):
                 t = x[row, c] * scale[c] + shift[c]
                 t = t if t > 0 else t * slope[c]
-                out[row, c] = t * keep if kept[c] >= threshold else np.float32(0)
+                out[row, c] = t * factor if draws[c] >= threshold else np.float32(0)
 
 
 @_compile
-def backward_rows(first, last, x, skip, scale, shift, slope, mean, threshold, keep, low, high, grad, out, sums):
+def backward_rows(first, last, x, skip, scale, shift, slope, mean, threshold, factor, low, high, grad, out, sums):
     """Compute out = gradient of x·scale + shift; sums (chunks, 3, H): out, out·(x − mean), gradient of the slope."""
     rows, columns = x.shape
     words = np.zeros(columns // 4 + 2, np.uint32)
@@ -128,7 +128,7 @@ def backward_rows(first, last, x, skip, scale, shift, slope, mean, threshold, ke
             start = row * columns
             if threshold > 0:
                 draw(words, start >> 2, low, high)
-            kept = bytes_[start & 3 :]
+            draws = bytes_[start & 3 :]
             # Short loops over a row that stays in cache: with more arrays in one loop, it is not vectorised.
             for c in range(columns):
                 before[c] = x[row, c] * scale[c] + shift[c]
@@ -136,7 +136,7 @@ def backward_rows(first, last, x, skip, scale, shift, slope, mean, threshold, ke
                 for c in range(columns):
                     before[c] += skip[row, c]
             for c in range(columns):
-                passed[c] = keep if kept[c] >= threshold else zero
+                passed[c] = factor if draws[c] >= threshold else zero
             for c in range(columns):
                 passed[c] *= grad[row, c]
             for c in range(columns):
