@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from gamlp.errors import SplitError
 from gamlp.explain.figures.chart import write_charts
-from gamlp.explain.figures.hop_suitability import charts, draws, hop_suitability, train_linear
+from gamlp.explain.figures.hop_suitability import charts, draws, hop_suitability, hops_of, train_linear
 from gamlp.explain.finished_run import open_run
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
+from gamlp.propagate.scaling import Scaling
+from gamlp.settings import Settings
+from gamlp.storage.files import read_json, write_json
 
 
 def blank_tests() -> Graph:
@@ -74,3 +78,32 @@ def test_unlabelled_test_nodes_are_refused(run_of):
     run = open_run(graph, run_of(graph, probabilities=np.full((24, 2), 0.5), attention=None))
     with pytest.raises(SplitError, match="No test node has a label"):
         hop_suitability(run)
+
+
+def test_the_hops_are_those_of_the_run(planted, run_of):
+    """Scaled and reduced to components as the run did, by the slow way: dense Â, SVD of the scaled features."""
+    shares, rows = np.full((planted.nodes, 3), 1 / 3), np.arange(0, planted.nodes, 7)
+    folder = run_of(planted, probabilities=shares, attention=shares)
+    record = read_json(folder / "run.json")
+    record["settings"] = {"hops": 2, "components": 3, "feature_scaling": "row", "self_loops": True}
+    write_json(folder / "run.json", record)
+    found = hops_of(open_run(planted, folder), rows)
+    scaling = Scaling.fit("row", planted.features, components=3)
+    hop = scaling(planted.features).astype(np.float64)
+    indptr, indices = planted.adjacency.indptr, planted.adjacency.indices
+    dense = np.eye(planted.nodes)
+    dense[np.repeat(np.arange(planted.nodes), np.diff(indptr)), indices] = 1
+    degree = dense.sum(axis=1)
+    dense /= np.sqrt(np.outer(degree, degree))
+    expected = np.stack([hop, dense @ hop, dense @ dense @ hop], axis=1)
+    assert found.shape == (len(rows), 3, 3)
+    assert_allclose(found, expected[rows], atol=1e-5)
+
+
+def test_a_method_without_hops_has_the_usual_ones(planted, run_of):
+    shares = np.full((planted.nodes, 3), 1 / 3)
+    folder = run_of(planted, probabilities=shares, attention=None, method="label-propagation")
+    record = read_json(folder / "run.json")
+    record["settings"] = {}
+    write_json(folder / "run.json", record)
+    assert hops_of(open_run(planted, folder), np.arange(4)).shape == (4, Settings().hops + 1, planted.features.shape[1])

@@ -23,11 +23,10 @@ from gamlp.errors import SplitError
 from gamlp.explain.figures.cells import Cells, heat_chart
 from gamlp.explain.figures.chart import Chart
 from gamlp.explain.finished_run import FinishedRun
-from gamlp.graph.hetero import HeteroGraph
-from gamlp.graph.hetero_features import from_neighbours
+from gamlp.methods import method_named
+from gamlp.pipeline import Pipeline
 from gamlp.progress import progress
-from gamlp.propagate import Normalization, propagate
-from gamlp.propagate.scaling import Scaling
+from gamlp.propagate.engines.registry import EngineChoice
 from gamlp.settings import Settings
 from gamlp.storage.files import Array
 
@@ -96,23 +95,17 @@ def hop_suitability(run: FinishedRun, *, sample: int = 20, runs: int = 50, seed:
 
 
 def hops_of(run: FinishedRun, rows: Array) -> Array:
-    """Propagate as the run did (methods that do not propagate: by the default settings); (R, K+1, F) float32.
+    """Return the hops that SGC would read with the run's settings, those of all relations merged; (R, K+1, F) float32.
 
-    A heterogeneous graph is taken without its relations.
+    Of a run that has no hops (gcn, mlp, label-propagation) the default settings are taken.
     """
-    known = {key: value for key, value in run.record["settings"].items() if key in Settings.model_fields}
-    settings = Settings(**known) if run.attention is not None else Settings()
-    features = from_neighbours(run.graph) if isinstance(run.graph, HeteroGraph) else run.graph.features
-    scaling = Scaling.fit(settings.feature_scaling, features)
-    hops = propagate(
-        run.graph.adjacency,
-        scaling(features),
-        hops=settings.hops or Settings().hops,
-        normalization=Normalization(settings.normalization, settings.self_loops),
-        rows=rows,
-        storage=settings.storage,
-    )
-    return np.asarray(hops.values, dtype=np.float32)
+    method = method_named(run.record["method"])
+    usual = Settings()
+    settings = method.settings_from(run.record["settings"]) if method.on_hops else usual
+    changed = {"combiner": "last", "relations": "merged", "hops": getattr(settings, "hops", 0) or usual.hops}
+    engine = EngineChoice(memory=run.record.get("engine", {}).get("memory")).open()
+    pipeline = Pipeline(method_named("sgc"), settings.model_copy(update=changed), engine=engine, work=run.folder)
+    return np.asarray(pipeline.hops(run.graph, run.split, rows=rows).values, dtype=np.float32)
 
 
 def train_linear(x: Array, labels: Array, asked: Array, *, classes: int, runs: int, seed: int) -> Array:
