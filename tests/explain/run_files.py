@@ -63,7 +63,8 @@ def make_run(graph, folder, *, probabilities=PROBABILITIES, attention=ATTENTION,
     }  # fmt: skip
     record = {
         "format": 1, "dataset": graph.name, "method": method, "recipe": "default", "overrides": {"hops": 2},
-        "graph": {"what": [str(folder / "graph")], "root": "data", "options": {}}, "fingerprint": "", "seeds": [0],
+        "graph": {"what": [str(folder / "graph")], "root": "data", "options": {}}, "fingerprint": graph.fingerprint,
+        "fingerprints": dict(graph.fingerprints), "seeds": [0],
         "device": "cpu", "settings": {"hops": 2, "combiner": "jk"}, "versions": {"gamlp": "0.1.0"},
         "machine": "a machine", "result": result,
     }  # fmt: skip

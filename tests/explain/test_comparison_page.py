@@ -200,3 +200,29 @@ def test_the_page_is_opened_when_asked(comparison, monkeypatch):
     with pytest.raises(SystemExit):
         main(["report", str(comparison), "--open"])
     assert opened == [(comparison / "report.html").resolve().as_uri()]
+
+
+@pytest.mark.parametrize("name", ["../other", "..", "", ".", "a/b", "/tmp", 3])
+def test_a_comparison_reads_nothing_outside_its_folder(comparison, name):
+    write_run(comparison.parent / "other", "sgc", [0.8])
+    write_json(comparison / "comparison.json", {**read_json(comparison / "comparison.json"), "methods": [name]})
+    with pytest.raises(FormatError, match="names a method"):
+        write_comparison([comparison])
+
+
+@pytest.mark.parametrize("option", [("--seed", "1"), ("--root", "data")])
+def test_options_of_one_run_are_refused_for_several(comparison, capsys, option):
+    with pytest.raises(SystemExit) as left:
+        main(["report", str(comparison), *option])
+    assert left.value.code == 2
+    assert f"{option[0]} was given beside several runs" in capsys.readouterr().err
+    assert not (comparison / "report.html").exists()
+
+
+def test_where_peak_memory_is_unknown_the_page_says_so(comparison):
+    record = read_json(comparison / "sgc" / "run.json")
+    record["result"]["peak_memory_bytes"] = None
+    write_json(comparison / "sgc" / "run.json", record)
+    words = words_of(write_comparison([comparison]))
+    assert "sgc 2.5 – 1,234" in words
+    assert "gamlp-jk 2.5 3 MiB 1,234" in words

@@ -11,6 +11,7 @@ from run_files import undrawn
 
 from gamlp.cli import main
 from gamlp.graph.splits import Split
+from gamlp.graph.store import save_graph
 from gamlp.storage.files import read_json, write_json
 
 
@@ -67,6 +68,9 @@ def test_names_are_not_read_as_markup(tiny_graph, run_of, capsys):
     [
         (["--node", "node-44"], "Did you mean 'node-4'"),
         (["--seed", "3"], "has no seed 3.\nIt has: 0."),
+        (["--runs", "5"], "--runs was given beside an explanation without --hop-figure"),
+        (["--node", "node-4", "--hop-figure"], "--hop-figure was given beside --node"),
+        (["--node", "node-4", "--out", "pictures"], "--out was given beside --node"),
     ],
 )
 def test_what_is_refused(tiny_graph, run_of, capsys, arguments, words):
@@ -115,3 +119,41 @@ def test_the_hop_figure_has_a_table_of_its_own(tiny_graph, run_of, capsys, monke
     assert "Share of 2 SGC runs that are right" in out
     assert {"node-3", "node-4", "node-7", "node-8"} <= set(out.split())
     assert (run / "explain" / "hop-suitability.csv").exists()
+
+
+def changed(graph):
+    """Graphs that differ in one thing, and what that is called."""
+    labels = graph.labels.copy()
+    labels[9] = 0
+    split = graph.split
+    return {
+        "labels": replace(graph, labels=labels),
+        "classes": replace(graph, classes=("aaa", "green", "blue")),
+        "split": replace(graph, split=Split(split.train, split.test[:1], split.test[1:])),
+        "ids": replace(graph, names=graph.names[::-1].copy()),
+        "features": replace(graph, features=2 * graph.features),
+    }
+
+
+@pytest.mark.parametrize("what", ["labels", "classes", "split", "ids", "features"])
+@pytest.mark.parametrize("command", ["explain", "report"])
+def test_a_graph_that_changed_is_refused_by_what_changed(tiny_graph, run_of, tmp_path, capsys, command, what):
+    run = run_of(tiny_graph)
+    save_graph(changed(tiny_graph)[what], tmp_path / "graph", overwrite=True)
+    code, out, err = run_command(capsys, command, run)
+    assert (code, out) == (3, "")
+    assert f"The graph has changed since the run: {what}." in err
+
+
+def test_a_run_of_the_first_version_is_known_by_its_features_and_classes(tiny_graph, run_of, capsys, tmp_path):
+    run = run_of(tiny_graph)
+    record = read_json(run / "run.json")
+    del record["fingerprints"]
+    write_json(run / "run.json", record)
+    write_json(run / "seed-0" / "model.json", {"classes": list(tiny_graph.classes)})
+    assert run_command(capsys, "explain", run, "--node", "node-4")[0] == 0
+    for what, said in (("classes", "classes"), ("features", "adjacency or features")):
+        save_graph(changed(tiny_graph)[what], tmp_path / "graph", overwrite=True)
+        code, _, err = run_command(capsys, "explain", run, "--node", "node-4")
+        assert code == 3
+        assert f"The graph has changed since the run: {said}." in err

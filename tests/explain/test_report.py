@@ -136,6 +136,14 @@ def test_a_graph_without_test_labels(tiny_graph, run_of):
     assert "Test accuracy –" in page.text
 
 
+def test_where_peak_memory_is_unknown_the_page_is_written(tiny_graph, run_of):
+    run = run_of(tiny_graph)
+    record = read_json(run / "run.json")
+    record["result"]["peak_memory_bytes"] = None
+    write_json(run / "run.json", record)
+    assert "– at most" in page_of(tiny_graph, run)[0].text
+
+
 def test_debian_speaks_of_packages(tiny_graph, run_of):
     graph = replace(tiny_graph, name="debian")
     assert "Packages most probably filed in the wrong section" in page_of(graph, run_of(graph))[0].text

@@ -10,6 +10,7 @@ import typer
 from gamlp.cli import common
 from gamlp.cli.common import Json
 from gamlp.cli.train import record_of
+from gamlp.errors import SettingsError
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +44,9 @@ def explain(
     hop_figure: Annotated[
         bool, typer.Option("--hop-figure", help="Find how many hops suit 20 test nodes, by training SGC many times.")
     ] = False,
-    runs: Annotated[int, typer.Option("--runs", help="How often --hop-figure trains for each hop.", min=1)] = 50,
+    runs: Annotated[
+        int | None, typer.Option("--runs", help="How often --hop-figure trains for each hop; by default 50.", min=1)
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Where pictures go; by default RUN/explain.")] = None,
     seed: RunSeed = None,
     root: OwnRoot = None,
@@ -52,13 +55,17 @@ def explain(
     """Show what the attention learned, or why one node was given its class."""
     from gamlp.explain.node import explain_node
 
+    if node is not None:
+        refuse("--node", "prints one node's story and draws nothing", **{"--hop-figure": hop_figure, "--out": out})
+    if not hop_figure:
+        refuse("an explanation without --hop-figure", "trains nothing", **{"--runs": runs})
     with common.shown_progress():
         opened = opened_run(run, seed, root)
         if node is not None:
             story = explain_node(opened, node)
             facts = {"run": str(run), "seed": opened.seed, **story.as_data()}
         elif hop_figure:
-            facts = suited_hops(opened, out or run / "explain", runs)
+            facts = suited_hops(opened, out or run / "explain", runs or 50)
         else:
             facts, tables, reach = explained_run(opened, out or run / "explain")
     if json:
@@ -92,8 +99,12 @@ def report(
     json: Json = False,
 ) -> None:
     """Write one page about a run or a comparison, or about several runs side by side."""
+    several = len(runs) > 1 or (runs[0] / "comparison.json").exists()
+    if several:
+        refuse("several runs", "are set side by side with all their seeds, without their graph",
+               **{"--seed": seed, "--root": root})  # fmt: skip
     with common.shown_progress():
-        if len(runs) > 1 or (runs[0] / "comparison.json").exists():
+        if several:
             page, files = several_reported(runs, out, figures)
         else:
             page, files = one_reported(runs[0], out, figures, seed, root)
@@ -112,6 +123,13 @@ def report(
         typer.echo(f"The report is in {page}.")
         for folder in sorted({str(place) for place in (figures, tensorboard) if place is not None}):
             typer.echo(f"More is in {folder}.")
+
+
+def refuse(what: str, why: str, **given: Any) -> None:
+    """Refuse options that would have no effect."""
+    for option, value in given.items():
+        if value is not None and value is not False:
+            raise SettingsError(f"{option} was given beside {what}.\nThat {why}: leave {option} out.")
 
 
 def one_reported(

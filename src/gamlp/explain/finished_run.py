@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.errors import MissingFileError, SettingsError, ShapeError
+from gamlp.errors import MissingFileError, SettingsError, ShapeError, StorageError
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.runs.record import read_record
@@ -60,7 +60,7 @@ class FinishedRun:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the C classes."""
+        """The names of the C classes, which are the graph's own (`check_same_graph`)."""
         return self.graph.classes
 
     @property
@@ -106,6 +106,7 @@ def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> Finished
     if not (place / "rows.npy").exists():
         raise MissingFileError(f"{folder} has no seed {chosen}.\nIt has: {', '.join(map(str, record['seeds']))}.")
     check_kept(place, record=record)
+    check_same_graph(record, place, graph)
     rows, probabilities = read_array(place / "rows.npy"), read_array(place / "probabilities.npy")
     if (len(rows) and int(rows.max()) >= graph.nodes) or probabilities.shape[1] != len(graph.classes):
         raise ShapeError(
@@ -124,3 +125,22 @@ def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> Finished
         attention=read_array(weights) if weights.exists() else None,
         history=read_json(place / "history.json"),
     )
+
+
+def check_same_graph(record: dict[str, Any], seed_folder: Path, graph: Graph) -> None:
+    """Refuse a graph that is not the one of the run, and name what differs.
+
+    A run of 0.1.0 has one fingerprint, of adjacency and features; its model tells the classes.
+    """
+    found = {**graph.fingerprints, "adjacency or features": graph.fingerprint}
+    kept = record.get("fingerprints") or {"adjacency or features": record["fingerprint"]}
+    differing = [name for name, value in kept.items() if found.get(name) != value]
+    model = seed_folder / "model.json"
+    if model.exists() and tuple(read_json(model).get("classes", graph.classes)) != graph.classes:
+        differing.append("classes")
+    if differing:
+        names = ", ".join(dict.fromkeys(name.replace("_", " ") for name in differing))
+        raise StorageError(
+            f"The graph has changed since the run: {names}.\n"
+            "Restore its files, or train again. Predictions for the changed graph: gamlp predict RUN GRAPH."
+        )

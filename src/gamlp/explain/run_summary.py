@@ -60,8 +60,15 @@ def runs_in(folder: Path) -> list[Path]:
             raise FormatError(f"{folder / 'comparison.json'} does not describe a comparison.\nRestore it.")
         if "rows" not in record:
             raise MissingFileError(f"{folder} is not finished.\nFinish it with: gamlp compare --resume {folder}")
-        return [folder / name for name in record["methods"]]
+        return [inside(folder, name) for name in record["methods"]]
     return [folder]
+
+
+def inside(folder: Path, name: Any) -> Path:
+    """Return a run's folder below that of its comparison; any other is refused."""
+    if not isinstance(name, str) or name in ("", "..") or Path(name).name != name:
+        raise FormatError(f"{folder / 'comparison.json'} names a method {name!r}.\nRestore it.")
+    return folder / name
 
 
 def summary_of(run: Path) -> RunSummary:
