@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from gamlp.errors import NotFiniteError
+from gamlp.errors import NotFiniteError, SettingsError
 from gamlp.graph.splits import Split
 from gamlp.message_passing import features
 from gamlp.message_passing.fit import fit as fit_options
@@ -124,3 +126,17 @@ def test_sparse_features_give_what_dense_ones_give(planted, hidden, monkeypatch)
     monkeypatch.setattr(features, "SPARSE_BELOW", 2.0)
     sparse = fit("gcn", hidden, planted.split, options=plain, seed=0)
     np.testing.assert_allclose(sparse.probabilities, dense.probabilities, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_edge_weights_are_used_or_refused(name, planted, hidden):
+    """Every other entry weighs a thousandth: a method that cannot see this must say so."""
+    adjacency = hidden.adjacency
+    weights = np.where(np.arange(adjacency.entries) % 2, 1.0, 1e-3).astype(np.float32)
+    weighted = replace(hidden, adjacency=replace(adjacency, weights=weights))
+    if name in ("gat", "unimp", "deepergcn"):
+        with pytest.raises(SettingsError, match=f"{name} takes no edge weights.*\n.*leave those of the graph out"):
+            fit(name, weighted, planted.split, options=options(name, epochs=1), seed=0)
+    else:
+        results = [fit(name, g, planted.split, options=options(name, epochs=2), seed=0) for g in (hidden, weighted)]
+        assert not np.array_equal(results[0].probabilities, results[1].probabilities)

@@ -52,7 +52,7 @@ def test_the_view_has_every_relation_both_ways_with_local_ids(graph):
     writes, back = view.local["author", "writes", "paper"], view.local["paper", "rev_writes", "author"]
     assert writes[0].tolist() == (graph.relation("writes").heads - 90).tolist()
     assert torch.equal(back, writes.flip(0))
-    assert view.spans == {"paper": (0, 90), "author": (90, 102)}
+    assert view.ranges == {"paper": (0, 90), "author": (90, 102)}
 
 
 def test_rgcn_by_loops(graph):
@@ -75,10 +75,10 @@ def test_rgcn_by_loops(graph):
 
 def test_attention_and_its_gradient_are_those_of_pyg(graph):
     view = typed_view(graph, scaling=Scaling(), device="cpu")
-    metadata = list(view.spans), list(view.edges)
+    metadata = list(view.ranges), list(view.edges)
     torch.manual_seed(0)
     ours, theirs = Attention(8, metadata, heads=2), layers.HGTConv(8, 8, metadata, heads=2)
-    rows = {kind: torch.randn(last - first, 8) for kind, (first, last) in view.spans.items()}
+    rows = {kind: torch.randn(last - first, 8) for kind, (first, last) in view.ranges.items()}
     ours(rows, view.local), theirs(rows, view.local)  # the first call makes the weights
     theirs.load_state_dict(ours.state_dict())
     found, expected = ours(rows, view.local), theirs(rows, view.local)

@@ -14,7 +14,7 @@ from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble
 from gamlp.graph.splits import Split
 from gamlp.message_passing.fit import fit as fit_options
 from gamlp.message_passing.settings import options_for
-from gamlp.message_passing.typed import Sources, drawn, part, parts, reached, typed_view
+from gamlp.message_passing.typed import Sources, drawn, reached, subgraph, subgraphs, typed_view
 from gamlp.propagate.scaling import Scaling
 
 PAPERS, AUTHORS = 200, 30
@@ -59,14 +59,14 @@ def test_sources_by_a_loop(view):
 
 def test_a_part_has_all_edges_between_its_nodes_and_no_others(view):
     nodes = np.array([0, 1, 2, 50, 120, PAPERS, PAPERS + 1, PAPERS + 29])
-    found = part(view, sources_of(view), nodes)
-    assert found.spans == {"paper": (0, 5), "author": (5, 8)}
+    found = subgraph(view, sources_of(view), nodes)
+    assert found.ranges == {"paper": (0, 5), "author": (5, 8)}
     assert torch.equal(found.features, view.features[nodes])
     for key, pairs in view.edges.items():
         expected = {(a, b) for a, b in pairs.T.tolist() if a in nodes and b in nodes}
         assert {tuple(nodes[pair]) for pair in found.edges[key].T.tolist()} == expected
         assert found.edges[key].shape[1] == len(expected)
-        local, (first, last) = found.local[key], found.spans[key[0]]
+        local, (first, last) = found.local[key], found.ranges[key[0]]
         assert ((local[0] >= 0) & (local[0] < last - first)).all()
 
 
@@ -74,13 +74,13 @@ def test_each_type_gives_its_share_and_only_neighbours_come(view):
     into, random = sources_of(view), np.random.default_rng(1)
     options = options_for("hgt", {"rounds": 1, "nodes_a_type": 4})
     seeds = np.array([3, 10, 77])
-    nodes = reached(view.spans, into, seeds, options=options, random=random)
+    nodes = reached(view.ranges, into, seeds, options=options, random=random)
     near = {int(a) for pairs in view.edges.values() for a, b in pairs.T.tolist() if b in seeds}
     assert set(seeds.tolist()) <= set(nodes.tolist()) <= near | set(seeds.tolist())
     assert (nodes < PAPERS).sum() <= 3 + 4
     assert (nodes >= PAPERS).sum() == min(4, len([node for node in near if node >= PAPERS]))
     twice = options_for("hgt", {"rounds": 2, "nodes_a_type": 4})
-    assert len(reached(view.spans, into, seeds, options=twice, random=random)) > len(nodes)
+    assert len(reached(view.ranges, into, seeds, options=twice, random=random)) > len(nodes)
 
 
 def test_budgets_by_hand():
@@ -108,12 +108,12 @@ def test_few_candidates_are_all_taken():
 def test_every_training_node_is_in_one_batch_and_small_graphs_are_taken_whole(view):
     train = np.arange(100)
     options = options_for("hgt", {"batch_size": 30, "nodes_a_type": 5, "rounds": 2, "full_batch_up_to": 10})
-    batches = list(parts(view, train, options)(np.random.default_rng(0)))
+    batches = list(subgraphs(view, train, options)(np.random.default_rng(0)))
     assert np.sort(np.concatenate([batch.nodes for batch in batches])).tolist() == train.tolist()
     for batch in batches:
         assert torch.equal(batch.view.features[batch.rows], view.features[batch.nodes])
         assert batch.weights.sum() == pytest.approx(1)
-    (only,) = parts(view, train, options_for("hgt", {}))(np.random.default_rng(0))
+    (only,) = subgraphs(view, train, options_for("hgt", {}))(np.random.default_rng(0))
     assert only.view is view
 
 

@@ -3,9 +3,9 @@
     symmetric   D^(−1/2) (A+I) D^(−1/2)           GCN and its kin
     mean        D^(−1) A                          GraphSAGE, GraphSAINT
     enhanced    Â + λ·diag(Â), Â = D^(−1) (A+I)   Cluster-GCN
-    looped      A+I, every entry 1                attention, which finds its own weights
+    looped      A+I, every entry 1                gat, unimp and deepergcn, which find their own weights
 
-The attention methods take no edge weights.
+These three refuse edge weights (`check_weights`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from gamlp.graph.graph import Adjacency
+from gamlp.errors import SettingsError
+from gamlp.graph.graph import Adjacency, Graph
 
 Matrix = Any  # a scipy.sparse.csr_array
 ENHANCEMENT = np.float32(0.1)  # λ
@@ -27,6 +28,15 @@ def matrix_of(adjacency: Adjacency) -> Matrix:
     values = np.ones(adjacency.entries, np.float32) if weights is None else np.asarray(weights, np.float32)
     shape = (adjacency.nodes, adjacency.nodes)
     return sp.csr_array((values, np.asarray(adjacency.indices), np.asarray(adjacency.indptr)), shape=shape)
+
+
+def check_weights(name: str, graph: Graph) -> None:
+    """Refuse edge weights where a method cannot use them; those of a graph with relations only count its relations."""
+    if graph.adjacency.weights is not None and graph.targets is None:
+        raise SettingsError(
+            f"{name} takes no edge weights, and the edges of {graph.name or 'the graph'} have some.\n"
+            "It finds weights of its own: leave those of the graph out, or use a method with them, such as gcn or sgc."
+        )
 
 
 def symmetric(matrix: Matrix) -> Matrix:

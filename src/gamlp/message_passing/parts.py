@@ -11,7 +11,7 @@ from torch import nn
 
 from gamlp.graph.graph import Graph
 from gamlp.message_passing.features import scaled
-from gamlp.message_passing.matrices import matrix_of
+from gamlp.message_passing.matrices import check_weights, looped, matrix_of
 from gamlp.message_passing.sampled import Sampler, Source
 from gamlp.message_passing.settings import Options
 from gamlp.message_passing.views import Sizes
@@ -38,6 +38,8 @@ def parts_of(name: str, graph: Graph, train: Array, options: Options, scaling: S
     if name in NETWORKS:
         return relational_parts(name, graph.need_relations(), train, options, scaling, device)
     method = METHODS[name]
+    if method.normalize is looped:
+        check_weights(name, graph)
     features = scaled(np.asarray(graph.features), scaling)
     source = Source(features, matrix_of(graph.adjacency), method.normalize, train, options, device)
     network = method.network(Sizes(graph.features.shape[1], len(graph.classes)), options).to(device)

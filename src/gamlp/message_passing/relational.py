@@ -3,7 +3,7 @@
     R-GCN  h'_i = W₀ h_i + Σ_r mean_{j ∈ N_r(i)} W_r h_j                             Schlichtkrull et al. 2018
     HGT    attention over all neighbours, with maps of their own for each type and relation    Hu et al. 2020
 
-R-GCN trains on the whole graph, one step an epoch, HGT on parts of it (`typed`); both are judged on the whole.
+R-GCN trains on the whole graph, one step an epoch, HGT on subgraphs (`typed`); both are evaluated on the whole.
 
 Every relation counts in both directions, each with weights of its own: 2R relations. The layers are PyG's; relu and
 dropout between them. Logits are those of the target type, zeros for other nodes.
@@ -21,7 +21,7 @@ from gamlp.message_passing.dropout import drop
 from gamlp.message_passing.parts import Parts
 from gamlp.message_passing.pyg import layers
 from gamlp.message_passing.settings import Options
-from gamlp.message_passing.typed import Kind, TypedView, parts, typed_view, whole
+from gamlp.message_passing.typed import Kind, TypedView, subgraphs, typed_view, whole
 from gamlp.propagate.scaling import Scaling
 from gamlp.storage.files import Array
 
@@ -56,7 +56,7 @@ class RGCN(nn.Module):
 
 
 class Grouped(layers.HeteroLinear):  # type: ignore[misc]
-    """PyG's product of each group of rows with weights of its own, in parts that are cut and joined once.
+    """PyG's product of each group of rows with weights of its own, cut into blocks and joined once.
 
     PyG writes slice after slice into one array, and its backward pass then goes through all rows for each of them: on
     `debian-hetero` ten times the forward pass.
@@ -64,8 +64,8 @@ class Grouped(layers.HeteroLinear):  # type: ignore[misc]
 
     def forward_naive(self, x: torch.Tensor, type_ptr: torch.Tensor) -> torch.Tensor:
         """Rows sorted by group (M, F), where each group begins (G + 1,) → (M, F')."""
-        parts = torch.split(x, type_ptr.diff().tolist())
-        return torch.cat([part @ weight for part, weight in zip(parts, self.weight.unbind(), strict=True)])
+        blocks = torch.split(x, type_ptr.diff().tolist())
+        return torch.cat([block @ weight for block, weight in zip(blocks, self.weight.unbind(), strict=True)])
 
 
 class Attention(layers.HGTConv):  # type: ignore[misc]
@@ -85,10 +85,10 @@ class HGT(nn.Module):
     def __init__(self, view: TypedView, classes: int, options: Options) -> None:
         super().__init__()
         width = options.hidden
-        self.entry = nn.ModuleDict({kind: nn.Linear(view.features.shape[1], width) for kind in view.spans})
-        metadata = (list(view.spans), list(view.edges))
+        self.entry = nn.ModuleDict({kind: nn.Linear(view.features.shape[1], width) for kind in view.ranges})
+        metadata = (list(view.ranges), list(view.edges))
         self.attentions = nn.ModuleList(Attention(width, metadata, options.heads) for _ in range(options.layers))
-        self.target = next(iter(view.spans))
+        self.target = next(iter(view.ranges))
         self.last = nn.Linear(width, classes)
         self.dropout = options.dropout
 
@@ -96,7 +96,7 @@ class HGT(nn.Module):
         """View of N nodes → (N, C), zeros for nodes of other types than the target."""
         hidden = {
             kind: drop(self.entry[kind](view.features[first:last]).relu(), self.dropout, training=self.training)
-            for kind, (first, last) in view.spans.items()
+            for kind, (first, last) in view.ranges.items()
         }
         for attend in self.attentions:
             hidden = {kind: rows for kind, rows in attend(hidden, view.local).items() if rows is not None}
@@ -113,4 +113,4 @@ def relational_parts(
     """Build such a network and its view of a graph."""
     view = typed_view(graph, scaling=scaling, device=device)
     network = NETWORKS[name](view, len(graph.classes), options).to(device)
-    return Parts(network, view, lambda: parts(view, train, options) if name == "hgt" else whole(view, train))
+    return Parts(network, view, lambda: subgraphs(view, train, options) if name == "hgt" else whole(view, train))

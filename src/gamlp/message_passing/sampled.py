@@ -51,10 +51,10 @@ class Source:
 
     @cached_property
     def view(self) -> View:
-        """The whole graph, as training on it or judging on it sees it."""
+        """The whole graph, as training and evaluation on it see it."""
         return view_of(self.features, self.normalize(self.matrix)).to(self.device)
 
-    def part(self, nodes: Array, matrix: Matrix) -> View:
+    def subgraph(self, nodes: Array, matrix: Matrix) -> View:
         """Some nodes and the normalised matrix between them."""
         return view_of(self.features[nodes], matrix).to(self.device)
 
@@ -86,7 +86,7 @@ def neighbours(source: Source) -> Sampler:
             seeds = np.sort(order[start : start + options.batch_size])
             nodes, drawn = around(matrix, seeds, layers=options.layers, fanout=options.fanout, random=random)
             rows = np.searchsorted(nodes, seeds)
-            yield Batch(source.part(nodes, drawn), rows, seeds, equal(seeds))
+            yield Batch(source.subgraph(nodes, drawn), rows, seeds, equal(seeds))
 
     return sample
 
@@ -119,18 +119,18 @@ def around(
 def clustered(source: Source) -> Sampler:
     """Group the clusters anew each epoch; groups without a training node are passed over."""
     options = source.options
-    part = clusters(source.matrix, parts=options.parts)
-    is_train = np.zeros(len(part), dtype=bool)
+    cluster = clusters(source.matrix, parts=options.parts)
+    is_train = np.zeros(len(cluster), dtype=bool)
     is_train[source.train] = True
 
     def sample(random: np.random.Generator) -> Iterator[Batch]:
-        order = random.permutation(int(part.max()) + 1)
+        order = random.permutation(int(cluster.max()) + 1)
         for start in range(0, len(order), options.parts_a_batch):
-            nodes = np.flatnonzero(np.isin(part, order[start : start + options.parts_a_batch]))
+            nodes = np.flatnonzero(np.isin(cluster, order[start : start + options.parts_a_batch]))
             rows = np.flatnonzero(is_train[nodes])
             if len(rows):
                 matrix = source.normalize(source.matrix[nodes][:, nodes])
-                yield Batch(source.part(nodes, matrix), rows, nodes[rows], equal(rows))
+                yield Batch(source.subgraph(nodes, matrix), rows, nodes[rows], equal(rows))
 
     return sample
 
@@ -151,12 +151,12 @@ def walks(source: Source) -> Sampler:
             counts.append(counted([draw(random) for _ in range(options.coverage)], matrix))
         node_count, entry_count = counts[0]
         for _ in range(options.batches):
-            nodes, part = draw(random)
-            values = matrix.data[part.data - 1] * corrections(part, node_count[nodes], entry_count)
-            inside = sp.csr_array((values.astype(np.float32), part.indices, part.indptr), shape=part.shape)
+            nodes, inside = draw(random)
+            values = matrix.data[inside.data - 1] * corrections(inside, node_count[nodes], entry_count)
+            weighted = sp.csr_array((values.astype(np.float32), inside.indices, inside.indptr), shape=inside.shape)
             rows = np.flatnonzero(np.isin(nodes, source.train))
             weights = options.coverage / np.maximum(node_count[nodes[rows]], 1) / len(source.train)
-            yield Batch(source.part(nodes, inside), rows, nodes[rows], weights)
+            yield Batch(source.subgraph(nodes, weighted), rows, nodes[rows], weights)
 
     return sample
 
@@ -176,12 +176,12 @@ def walked(matrix: Matrix, roots: Array, *, options: Options, random: np.random.
 def counted(drawn: list[tuple[Array, Matrix]], matrix: Matrix) -> tuple[Array, Array]:
     """Count in how many drawn subgraphs each node and each entry of `matrix` lies."""
     nodes = np.concatenate([nodes for nodes, _ in drawn])
-    entries = np.concatenate([part.data for _, part in drawn]) - 1
+    entries = np.concatenate([inside.data for _, inside in drawn]) - 1
     return np.bincount(nodes, minlength=matrix.shape[0]), np.bincount(entries, minlength=matrix.nnz)
 
 
-def corrections(part: Matrix, node_count: Array, entry_count: Array) -> Array:
+def corrections(inside: Matrix, node_count: Array, entry_count: Array) -> Array:
     """Return C_v / C_uv for the entries of a subgraph; one that was never counted keeps its weight."""
-    times_edge = entry_count[part.data - 1]
-    times_node = np.repeat(node_count, np.diff(part.indptr))
+    times_edge = entry_count[inside.data - 1]
+    times_node = np.repeat(node_count, np.diff(inside.indptr))
     return np.where(times_edge > 0, times_node / np.maximum(times_edge, 1), 1.0)

@@ -1,12 +1,12 @@
-"""A heterogeneous graph as networks over its types see it: whole, or parts of it around training nodes.
+"""A heterogeneous graph as networks over its types see it: whole, or subgraphs around training nodes.
 
-HGSampling (Hu et al. 2020) draws a part with about as many nodes of each type, however rare a type is:
+HGSampling (Hu et al. 2020) draws a subgraph with about as many nodes of each type, however rare a type is:
 
     budget[s] += 1 / |N_r(t)|      for every new node t, every relation r, and all s in N_r(t) that are not taken yet
     new nodes                      `nodes_a_type` of each type, drawn with probabilities ∝ budget²
 
 The first new nodes are a batch of training nodes; `rounds` of drawing follow. All edges between nodes that are taken
-are kept, so a part is dense. Cost of one: O(edges into its nodes).
+are in it, so it is dense. Cost of one: O(edges into its nodes).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TypedView:
     """
 
     features: torch.Tensor
-    spans: dict[str, tuple[int, int]]
+    ranges: dict[str, tuple[int, int]]
     edges: dict[Kind, torch.Tensor]
 
     @cached_property
@@ -45,20 +45,20 @@ class TypedView:
         return {key: pairs - self._starts(key).to(pairs.device) for key, pairs in self.edges.items()}
 
     def _starts(self, key: Kind) -> torch.Tensor:
-        return torch.tensor([[self.spans[key[0]][0]], [self.spans[key[2]][0]]])
+        return torch.tensor([[self.ranges[key[0]][0]], [self.ranges[key[2]][0]]])
 
 
 def typed_view(graph: HeteroGraph, *, scaling: Scaling, device: str) -> TypedView:
     """Return the whole graph; every relation counts in both directions."""
     features = scaled(np.asarray(graph.features), scaling)
     dense = features.toarray() if hasattr(features, "toarray") else features
-    spans = {kind.name: (kind.start, kind.stop) for kind in graph.types}
+    ranges = {kind.name: (kind.start, kind.stop) for kind in graph.types}
     edges = {}
     for one in graph.relations:
         pairs = torch.from_numpy(np.stack([one.heads, one.tails])).to(device)
         edges[one.source, one.name, one.target] = pairs
         edges[one.target, f"rev_{one.name}", one.source] = pairs.flip(0)
-    return TypedView(torch.from_numpy(np.ascontiguousarray(dense, np.float32)).to(device), spans, edges)
+    return TypedView(torch.from_numpy(np.ascontiguousarray(dense, np.float32)).to(device), ranges, edges)
 
 
 def whole(view: TypedView, train: Array) -> Sampler:
@@ -67,7 +67,7 @@ def whole(view: TypedView, train: Array) -> Sampler:
     return lambda random: iter([batch])
 
 
-def parts(view: TypedView, train: Array, options: Options) -> Sampler:
+def subgraphs(view: TypedView, train: Array, options: Options) -> Sampler:
     """Parts around batches of training nodes; small graphs are taken whole."""
     if len(view.features) <= options.full_batch_up_to:
         return whole(view, train)
@@ -77,8 +77,8 @@ def parts(view: TypedView, train: Array, options: Options) -> Sampler:
         order = random.permutation(train)
         for start in range(0, len(order), options.batch_size):
             seeds = np.sort(order[start : start + options.batch_size])
-            nodes = reached(view.spans, into, seeds, options=options, random=random)
-            yield Batch(part(view, into, nodes), np.searchsorted(nodes, seeds), seeds, equal(seeds))  # type: ignore[arg-type]
+            nodes = reached(view.ranges, into, seeds, options=options, random=random)
+            yield Batch(subgraph(view, into, nodes), np.searchsorted(nodes, seeds), seeds, equal(seeds))  # type: ignore[arg-type]
 
     return sample
 
@@ -99,15 +99,15 @@ class Sources:
 
 
 def reached(
-    spans: dict[str, tuple[int, int]],
+    ranges: dict[str, tuple[int, int]],
     into: dict[Kind, Sources],
     seeds: Array,
     *,
     options: Options,
     random: np.random.Generator,
 ) -> Array:
-    """Return the nodes (sorted) of one part."""
-    count = max(last for _, last in spans.values())
+    """Return the nodes (sorted) of one subgraph."""
+    count = max(last for _, last in ranges.values())
     taken, budget, new = np.zeros(count, dtype=bool), np.zeros(count), seeds
     taken[seeds] = True
     for _ in range(options.rounds):
@@ -116,7 +116,7 @@ def reached(
             np.add.at(budget, near, 1 / np.bincount(which, minlength=len(new))[which])
         budget[taken] = 0
         new = np.concatenate(
-            [first + drawn(budget[first:last], options.nodes_a_type, random) for first, last in spans.values()]
+            [first + drawn(budget[first:last], options.nodes_a_type, random) for first, last in ranges.values()]
         )
         taken[new] = True
     return np.flatnonzero(taken)
@@ -132,16 +132,16 @@ def drawn(budget: Array, count: int, random: np.random.Generator) -> Array:
     return able if len(able) <= count else able[np.argpartition(waiting, count)[:count]]
 
 
-def part(view: TypedView, into: dict[Kind, Sources], nodes: Array) -> TypedView:
+def subgraph(view: TypedView, into: dict[Kind, Sources], nodes: Array) -> TypedView:
     """Return these nodes (sorted) and all edges between them."""
     device = view.features.device
     place = np.full(len(view.features), -1)
     place[nodes] = np.arange(len(nodes))
     edges = {}
     for key, relation in into.items():
-        first, last = np.searchsorted(nodes, view.spans[key[2]])
+        first, last = np.searchsorted(nodes, view.ranges[key[2]])
         near, which = relation.of(nodes[first:last])
         inside = place[near] >= 0
         edges[key] = torch.from_numpy(np.stack([place[near][inside], first + which[inside]])).to(device)
-    spans = {name: tuple(np.searchsorted(nodes, span).tolist()) for name, span in view.spans.items()}
-    return TypedView(view.features[torch.from_numpy(nodes).to(device)], spans, edges)
+    ranges = {name: tuple(np.searchsorted(nodes, ends).tolist()) for name, ends in view.ranges.items()}
+    return TypedView(view.features[torch.from_numpy(nodes).to(device)], ranges, edges)
