@@ -131,15 +131,15 @@ def by_scipy(edges: Path, nodes: int) -> dict[str, Any]:
 
 
 def by_gamlp(edges: Path, nodes: int, out: Path, memory: str) -> dict[str, Any]:
-    from gamlp.graph.build.edge_streams import edge_source
     from gamlp.graph.build.external_csr import build_adjacency
-    from gamlp.graph.readers.edges import EdgeColumns
+    from gamlp.graph.build.ids import NodeIds
+    from gamlp.graph.readers.edges import open_edges
     from gamlp.storage.files import digest
     from gamlp.storage.sizes import parse_size
 
     shutil.rmtree(out, ignore_errors=True)
     start = time.perf_counter()
-    source = edge_source(edges, EdgeColumns(), nodes=nodes, ids=None)
+    source = open_edges(edges).between(NodeIds(nodes), NodeIds(nodes))
     build_adjacency(out, source, nodes=nodes, memory=parse_size(memory))
     arrays = [np.load(out / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices")]
     for array in arrays:

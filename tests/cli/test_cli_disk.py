@@ -122,3 +122,20 @@ def test_synth_makes_a_graph_to_train_on(gamlp, quick, tmp_path):
     assert load_graph(tmp_path / "g").name == "synth-products"
     assert gamlp("synth", "fish", "--out", tmp_path / "h").code == 2
     assert gamlp("synth", "mag", "--scale", "-1", "--out", tmp_path / "h").code == 2
+
+
+@pytest.mark.parametrize(
+    "option", [["--directed"], ["--column", "label=x"], ["--features", "x.npy"]], ids=lambda option: option[0]
+)
+def test_options_for_tables_are_refused_for_data_sets(gamlp, tmp_path, option):
+    for memory in ([], ["--memory", "1GiB"]):
+        done = gamlp("import", "ogbn-arxiv", "--root", tmp_path, "--out", tmp_path / "g", *option, *memory)
+        assert done.code == 2
+        assert "was given for 'ogbn-arxiv', which is not a file" in done.err
+
+
+def test_a_folder_called_like_a_data_set_does_not_hide_it(gamlp, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cora").mkdir()
+    assert "cora is not complete" in gamlp("import", "cora", "--out", "g").err
+    assert "a folder without graph.json" in gamlp("import", "./cora", "--out", "g").err

@@ -2,9 +2,18 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from gamlp.embed import EmbeddingSettings, Triples, embedding_settings_from, load_embeddings, train_embeddings
+from gamlp.embed import (
+    EmbeddingSettings,
+    Triples,
+    embedding_settings_from,
+    load_embeddings,
+    train_embeddings,
+    triples_from,
+)
 from gamlp.errors import FormatError, IdError, InputError, MissingFileError, SettingsError, ShapeError
+from gamlp.graph import from_scipy
 
 
 def make(heads=(0, 1, 2), relations=(0, 0, 1), tails=(1, 2, 0), entities=3, names=("likes", "knows")):
@@ -70,3 +79,10 @@ def test_folders_that_are_not_embeddings(tmp_path):
     (tmp_path / "checkpoint.npz").write_bytes(b"PK\x03\x04 cut short")
     with pytest.raises(FormatError, match=r"checkpoint\.npz is not a complete checkpoint"):
         train_embeddings(make(), EmbeddingSettings(dimension=4, steps=3), seed=0, folder=tmp_path)
+
+
+def test_weights_of_edges_are_refused_not_ignored():
+    path = sparse.coo_array(([2.0, 2.0], ([0, 1], [1, 0])), shape=(2, 2))
+    with pytest.raises(InputError, match="The edges have weights"):
+        triples_from(from_scipy(path, np.eye(2)))
+    assert triples_from(from_scipy(path / 2, np.eye(2))).heads.tolist() == [0]

@@ -3,9 +3,10 @@ import gzip
 import numpy as np
 import pytest
 
-from gamlp.errors import FormatError, ShapeError
-from gamlp.graph.build.import_directory import import_ogb
-from gamlp.graph.readers.ogb import class_numbers, read_ogb
+from gamlp.errors import FormatError, IdError, ShapeError
+from gamlp.graph.build import import_directory
+from gamlp.graph.build.import_directory import import_files
+from gamlp.graph.readers.ogb import class_numbers, open_ogb, read_ogb
 from gamlp.graph.splits import Split
 from gamlp.graph.store import load_graph
 
@@ -47,7 +48,7 @@ def check(graph):
 def test_import_within_memory(folder, tmp_path, binary):
     if binary:
         binary_form(folder)
-    facts = import_ogb(tmp_path / "g", folder, "ogbn-x", split="time", memory=2**20)
+    facts = import_files(tmp_path / "g", open_ogb(folder, "ogbn-x", split="time"), memory=2**20)
     assert (facts["nodes"], facts["entries"], facts["features"], facts["labelled"]) == (4, 4, 2, 3 + (not binary))
     check(load_graph(tmp_path / "g"))
 
@@ -97,11 +98,34 @@ def test_truncated_gzip_is_named(folder, name):
 
 def test_words_among_numbers(folder):
     put(folder, "raw/edge.csv.gz", "0,1\n1,two\n")
-    with pytest.raises(FormatError, match=r"edge\.csv\.gz"):
+    with pytest.raises(IdError, match=r"edge\.csv\.gz, line 2, names node 'two'"):
         read_ogb(folder, "ogbn-arxiv", split="time")
     put(folder, "raw/edge.csv.gz", "0,1\n1,\n")
-    with pytest.raises(FormatError, match=r"edge\.csv\.gz.*empty"):
+    with pytest.raises(IdError, match=r"edge\.csv\.gz, line 2: an end of the edge is empty"):
         read_ogb(folder, "ogbn-arxiv", split="time")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("raw/node-feat.csv.gz", "1,1\n1,1\n1,1\n1,1\n"),
+        ("raw/node-label.csv.gz", "0\n1\n2\n2\n"),
+        ("split/time/valid.csv.gz", "3\n"),
+    ],
+)
+def test_a_stopped_import_begins_anew_when_any_file_was_replaced(folder, tmp_path, monkeypatch, name, text):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(import_directory, "build", stop)
+        with pytest.raises(KeyboardInterrupt):
+            import_files(tmp_path / "g", open_ogb(folder, "ogbn-x", split="time"), memory=2**20)
+    put(folder, name, text)
+    if name.endswith("valid.csv.gz"):
+        put(folder, "split/time/test.csv.gz", "2\n")
+    import_files(tmp_path / "g", open_ogb(folder, "ogbn-x", split="time"), memory=2**20)
+    assert load_graph(tmp_path / "g").fingerprints == read_ogb(folder, "ogbn-x", split="time").fingerprints
 
 
 def test_no_label_at_all():

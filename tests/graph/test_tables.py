@@ -1,4 +1,5 @@
 import gzip
+import os
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,12 @@ from gamlp.errors import (
     ShapeError,
     SplitError,
 )
+from gamlp.graph.build.import_directory import import_files
 from gamlp.graph.graph import Graph, check_trainable
-from gamlp.graph.readers.tables import read_tables
+from gamlp.graph.readers.datasets import read_graph
+from gamlp.graph.readers.tables import open_tables, read_tables
 from gamlp.graph.splits import Split, SplitRule
+from gamlp.graph.store import load_graph
 
 NODES = "id,label,split,height,width\nann,cat,train,1,0.5\nbob,dog,train,2,1.5\ncat,,valid,3,2.5\ndan,dog,test,4,3.5\n"
 EDGES = "source,target\nann,bob\nbob,cat\ncat,bob\nann,ann\n"
@@ -193,7 +197,7 @@ def test_row_ids_out_of_range(put, tmp_path, bad):
     with pytest.raises(IdError, match=rf"line 3, names node {bad}, .*\n.*0 to 1"):
         read_tables(put("e.csv", f"source,target\n0,1\n0,{bad}\n"), nodes)
     np.save(tmp_path / "e.npy", np.array([[0, 1], [bad, 0]]))
-    with pytest.raises(IdError, match=f"edge 1, names node {bad}"):
+    with pytest.raises(IdError, match=f"row 1, names node {bad}"):
         read_tables(tmp_path / "e.npy", nodes)
 
 
@@ -274,6 +278,66 @@ def test_what_cannot_be_trained_on_can_be_read(put, nodes, error, words):
     assert dense(graph)[:2, :2].tolist() == [[0, 1], [1, 0]]
     with pytest.raises(error, match=words):
         check_trainable(graph)
+
+
+BIG = 2**53
+
+
+@pytest.mark.parametrize(
+    ("written", "labels", "classes"),
+    [
+        (["01", "1", "01"], [0, 1, 0], ("01", "1")),
+        (["0x2", "2", ""], [0, 1, -1], ("0x2", "2")),
+        (["10:00", "9:00", "-1"], [0, 1, -1], ("10:00", "9:00")),
+        (["10", "9", ""], [1, 0, -1], ("9", "10")),
+        (["1.0", "2.0", ""], [0, 1, -1], ("1.0", "2.0")),
+        (["true", "True", ""], [1, 0, -1], ("True", "true")),
+        ([str(BIG), str(BIG + 1), ""], [0, 1, -1], (str(BIG), str(BIG + 1))),
+    ],
+)
+def test_labels_of_text_are_as_they_are_written(put, tmp_path, written, labels, classes):
+    edges, nodes = put("e.csv", "0,1\n"), put("n.csv", "".join(["x,label\n", *(f"1,{word}\n" for word in written)]))
+    import_files(tmp_path / "g", open_tables(edges, nodes), memory=2**20)
+    for graph in (read_tables(edges, nodes), load_graph(tmp_path / "g")):
+        assert graph.labels.tolist() == labels
+        assert graph.classes == classes
+
+
+@pytest.mark.parametrize(
+    ("column", "labels", "classes"),
+    [
+        (pa.array([BIG, BIG + 1, None]), [0, 1, -1], (str(BIG), str(BIG + 1))),
+        (pa.array([7, 250, None], pa.uint8()), [0, 1, -1], ("7", "250")),
+        (pa.array(["01", "1", None]), [0, 1, -1], ("01", "1")),
+        (pa.array([1.0, 0.0, None]), [1, 0, -1], ("0", "1")),
+        (pa.array([True, False, None]), [1, 0, -1], ("0", "1")),
+        (pa.array(["b", "a", None]).dictionary_encode(), [1, 0, -1], ("a", "b")),
+    ],
+)
+def test_labels_of_parquet_keep_their_type(put, tmp_path, column, labels, classes):
+    pq.write_table(pa.table({"x": [1.0, 2, 3], "label": column}), tmp_path / "n.parquet")
+    graph = read_tables(put("e.csv", "0,1\n"), tmp_path / "n.parquet")
+    assert graph.labels.tolist() == labels
+    assert graph.classes == classes
+
+
+def test_true_and_false_are_features(put):
+    graph = read_tables(put("e.csv", "0,1\n"), put("n.csv", "x,old\n1,True\n2,False\n"))
+    assert graph.features.tolist() == [[1, 1], [2, 0]]
+
+
+def test_a_pipe_is_refused_and_not_waited_for(put, tmp_path):
+    edges, nodes, pipe = put("e.csv", "0,1\n"), put("n.csv", "x\n1\n2\n"), tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    os.mkfifo(tmp_path / "pipe.npy")
+    with pytest.raises(MissingFileError, match="not a regular file"):
+        read_tables(edges, pipe)
+    with pytest.raises(MissingFileError, match="not a regular file"):
+        read_tables(pipe, nodes)
+    with pytest.raises(MissingFileError):
+        read_tables(edges, nodes, features=tmp_path / "pipe.npy")
+    with pytest.raises(FormatError, match="not a regular file"):
+        read_graph(pipe)
 
 
 def test_columns_are_known_by_their_names(put, tmp_path):

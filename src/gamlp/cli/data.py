@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from gamlp.cli import common
 from gamlp.cli.common import AnySeed, Column, Directed, Features, Json, Memory, Root, What
 from gamlp.errors import SettingsError
+
+if TYPE_CHECKING:
+    from gamlp.graph.graph import Graph
 
 
 def register(app: typer.Typer) -> None:
@@ -60,15 +63,21 @@ def import_(
     json: Json = False,
 ) -> None:
     """Turn files, or a data set, into a graph directory that opens at once; with --memory, files of any size."""
-    source = common.graph_source(what, root, column, features, directed)
+    from gamlp.graph.build.import_directory import import_files
+    from gamlp.graph.readers.source import GraphSource
+    from gamlp.storage.sizes import parse_size
+
+    columns = dict(common.pair(text, "--column") for text in column or [])
+    source = GraphSource.named(what, root=root, columns=columns, features=features, directed=directed)
     again = f"What is finished is kept: run it again to go on (in {out}.partial)." if memory else ""
     with common.shown_progress(again) if memory else common.shown_progress():
         if memory is not None:
-            facts = import_large(source, out, memory=memory, self_loops=self_loops, overwrite=overwrite)
+            limit = parse_size(memory)
+            facts = import_files(out, source.open(), memory=limit, self_loops=self_loops, overwrite=overwrite)
         elif self_loops:
             raise SettingsError("--self-loops was given without --memory.\nGive both: without, self-loops are dropped.")
         else:
-            facts = import_small(source, out, overwrite=overwrite)
+            facts = import_small(source.read(), out, overwrite=overwrite)
     if json:
         common.print_json(facts)
     else:
@@ -78,37 +87,11 @@ def import_(
         )
 
 
-def import_large(
-    source: dict[str, Any], out: Path, *, memory: str, self_loops: bool, overwrite: bool
-) -> dict[str, Any]:
-    """Import files, or an OGB data set, within some memory."""
-    from gamlp.graph.build.import_directory import import_tables
-    from gamlp.graph.readers.datasets import find_dataset, import_dataset
-    from gamlp.storage.sizes import parse_size
-
-    first = Path(source["what"][0])
-    options: dict[str, Any] = {"memory": parse_size(memory), "overwrite": overwrite}
-    dataset = find_dataset(str(source["what"][0]))
-    if not first.is_file() and dataset is not None and dataset.split_folder:
-        return import_dataset(dataset, Path(source["root"]), out, **options)
-    if not first.is_file():
-        raise SettingsError(
-            f"--memory was given for '{first}', which is neither a file of edges nor one of OGB's data sets.\n"
-            "Leave it out: this graph is read as a whole."
-        )
-    named = dict(source["options"])
-    if "features" in named:
-        named["features"] = Path(named["features"])
-    table = Path(source["what"][1]) if source["what"][1:] else None
-    return import_tables(out, first, table, self_loops=self_loops, **named, **options)
-
-
-def import_small(source: dict[str, Any], out: Path, *, overwrite: bool) -> dict[str, Any]:
-    """Read a graph as a whole and save it."""
+def import_small(graph: Graph, out: Path, *, overwrite: bool) -> dict[str, Any]:
+    """Save a graph that was read as a whole."""
     from gamlp.graph.hetero import HeteroGraph
     from gamlp.graph.store import save_graph
 
-    graph = common.read_source(source)
     if isinstance(graph, HeteroGraph):
         raise SettingsError(
             f"{graph.name} has {len(graph.types)} types of nodes and {len(graph.relations)} relations; a graph "

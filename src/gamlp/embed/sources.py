@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from gamlp.embed.triples import Triples
-from gamlp.errors import FormatError
+from gamlp.errors import FormatError, InputError
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.storage.files import read_array, read_json, write_array, write_json
@@ -28,6 +28,11 @@ def triples_from(graph: Graph) -> Triples:
         used = [one for one in graph.relations if len(one.heads)]
         parts = [(one.name, one.heads, one.tails) for one in used]
     else:
+        if graph.adjacency.weights is not None:
+            raise InputError(
+                "The edges have weights, and triples have none: an edge is there or not.\n"
+                "Leave the weight column out of the edge list, or the weights out of the adjacency."
+            )
         rows = np.repeat(np.arange(graph.nodes), np.diff(graph.adjacency.indptr))
         once = rows < graph.adjacency.indices
         parts = [("edge", rows[once], graph.adjacency.indices[once])]

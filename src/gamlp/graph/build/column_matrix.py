@@ -14,16 +14,6 @@ import numpy as np
 from gamlp.errors import NotFiniteError, ShapeError
 from gamlp.storage.files import Array, array_header, sync_folder
 
-BATCH_BYTES = 2**25
-
-
-def write_matrix(path: Path, features: Array) -> None:
-    """Write features (N, F) of any number type, mapped ones too, by columns."""
-    step = max(1, BATCH_BYTES // max(1, features[:1].nbytes))
-    with ColumnMatrix(path, (features.shape[0], features.shape[1])) as goal:
-        for first in range(0, len(features), step):
-            goal.append(np.asarray(features[first : first + step]))
-
 
 class ColumnMatrix:
     """A .npy file of (N, F) float32 in column order, there under its name only once it is whole."""

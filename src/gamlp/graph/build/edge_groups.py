@@ -14,17 +14,35 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from gamlp.errors import IdError
 from gamlp.graph.build import sorting
 from gamlp.storage.files import Array, read_array, write_array
 from gamlp.storage.huge_pages import empty
 from gamlp.storage.threads import Run
 
 Edges = tuple[Array, Array, Array | None]  # source, target, weight
+
+
+class EdgeStream(Protocol):
+    """Edges in chunks, as rows of the node table; it can be begun again after some of them."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether edges have weights."""
+
+    @property
+    def estimate(self) -> int | None:
+        """How many edges there are, about; None = unknown."""
+
+    @property
+    def key(self) -> str:
+        """Say what it reads: another key, other edges."""
+
+    def batches(self, skip: int) -> Iterator[Edges]:
+        """Yield (source, target, weight) of the edges from number `skip` on."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +100,6 @@ def gather_groups(batches: Iterator[Edges], shape: Shape, size: int) -> Iterator
                 filled = 0
     if filled:
         yield ends[0][:filled], ends[1][:filled], None if weights is None else weights[:filled]
-
-
-def check_ends(ends: Array, nodes: int) -> None:
-    """Refuse edges that name no node."""
-    low, high = (int(ends.min()), int(ends.max())) if len(ends) else (0, 0)
-    if low < 0 or high >= nodes:
-        raise IdError(
-            f"An edge names node {low if low < 0 else high:,}, the graph has {nodes:,} nodes.\n"
-            f"Edge ends must lie between 0 and {nodes - 1:,}."
-        )
 
 
 class GroupWriter:

@@ -17,8 +17,7 @@ import numpy as np
 from gamlp.errors import GamlpError, NotFiniteError
 from gamlp.graph.build import sorting
 from gamlp.graph.build.csr import adjacency_from_edges
-from gamlp.graph.build.edge_groups import GroupWriter, Shape, boot, finished_groups, gather_groups
-from gamlp.graph.build.edge_streams import EdgeSource
+from gamlp.graph.build.edge_groups import EdgeStream, GroupWriter, Shape, boot, finished_groups, gather_groups
 from gamlp.graph.build.row_ranges import write_adjacency
 from gamlp.progress import progress
 from gamlp.storage.files import Array, digest, read_json, write_array, write_json
@@ -31,7 +30,7 @@ LEAST = 2**10
 
 def build_adjacency(
     folder: Path,
-    source: EdgeSource,
+    source: EdgeStream,
     *,
     nodes: int,
     memory: int,
@@ -85,7 +84,7 @@ def _open(folder: Path, plan: dict[str, object]) -> dict[str, object]:
 
 
 def _in_one_go(
-    folder: Path, source: EdgeSource, shape: Shape, size: int, state: dict[str, object], threads: int
+    folder: Path, source: EdgeStream, shape: Shape, size: int, state: dict[str, object], threads: int
 ) -> bool:
     """Sort all edges in memory, if they are known to fit one group."""
     if state or source.estimate is None or source.estimate > size:
@@ -104,7 +103,7 @@ def _in_one_go(
     return False
 
 
-def _write_groups(runs: Path, source: EdgeSource, writer: GroupWriter, shape: Shape, size: int) -> None:
+def _write_groups(runs: Path, source: EdgeStream, writer: GroupWriter, shape: Shape, size: int) -> None:
     """Write the groups that are not there yet."""
     runs.mkdir(exist_ok=True)
     done = len(finished_groups(runs))

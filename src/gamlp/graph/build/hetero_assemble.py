@@ -147,7 +147,7 @@ def target_labels(part: TypeParts, target: str, nodes: int) -> tuple[Array, tupl
     """Return the labels of all N nodes, −1 for those of other types, and the classes."""
     if part.labels is None:
         return np.full(nodes, -1, dtype=np.int64), ()
-    known, classes = (part.labels, part.classes) if part.classes else encode_labels(part.labels)
+    known, classes = (part.labels, part.classes) if part.classes is not None else encode_labels(part.labels)
     if len(known) != part.nodes:
         raise ShapeError(
             f"There are {len(known):,} labels for {part.nodes:,} nodes of '{target}'.\nGive one each, −1 where unknown."

@@ -1,98 +1,108 @@
-"""Which row of the node table an id in the edge list means.
+"""Which row of the node table an id means: the one place where ids are resolved, for every file format.
 
-Without ids the rows count from 0. With ids, integers or words, one hash look-up per edge end; where one file holds
-numbers and the other words, both are compared as words.
+Without ids the rows count from 0. With ids, whole numbers or words, a hash table of 64-bit hashes takes 12 or 16 bytes
+a slot, at 1/2 full at most, and holds no words (`hashing`). Words are hashed to 64 bits: two ids of the
+node table that collide are found when the table is built; an id that is not in the table is taken for one that is with
+a probability of N / 2⁶⁴. Where the nodes have numbers and the edges words, a word is the number that it spells
+(007 spells none); where the nodes have words, numbers are words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gamlp.errors import FormatError, IdError
+from gamlp.errors import FormatError, IdError, SettingsError
 from gamlp.storage.files import Array
+from gamlp.storage.sizes import format_size
+
+INTEGER = r"^(0|-?[1-9][0-9]{0,17})$"  # as a program writes it
 
 
-@dataclass(frozen=True)
 class NodeIds:
-    """The N nodes; `values` is the Arrow array of their ids, or None where the row is the id."""
+    """The rows of N nodes, by their ids; without `fill`, the row is the id."""
 
-    nodes: int
-    values: Any = None
+    def __init__(self, nodes: int) -> None:
+        self.nodes, self.are_words = nodes, False
+        self._table: tuple[Array, Array] | None = None  # hashes, rows
 
-    @property
-    def names(self) -> Array | None:
-        """Return the ids as a numpy array of integers or words."""
-        if self.values is None:
-            return None
-        if self.are_words:
-            return np.array(self.values.to_pylist(), dtype=np.str_)
-        return np.asarray(self.values.to_numpy(zero_copy_only=False))
+    @classmethod
+    def fill(
+        cls, chunks: Iterable[Any], nodes: int, *, are_words: bool, path: Path, memory: int | None = None
+    ) -> NodeIds:
+        """Take the ids of the node table, chunk by chunk, as `id_values` returns them: none missing, none twice."""
+        from gamlp.graph.build import hashing
 
-    @property
-    def are_words(self) -> bool:
-        """Say whether ids are words rather than integers."""
-        import pyarrow as pa
-
-        return self.values is not None and not pa.types.is_integer(self.values.type)
+        ids, slots = cls(nodes), 1 << max(4, (2 * nodes - 1).bit_length())
+        kind = np.int32 if nodes < 2**31 else np.int64
+        size = slots * (8 + np.dtype(kind).itemsize)
+        if memory is not None and size > memory:
+            raise SettingsError(
+                f"Looking up {nodes:,} ids needs {format_size(size)}, {format_size(memory)} of the memory are for it.\n"
+                "Give more memory, or number the nodes from 0 in the order of the node table."
+            )
+        hashes, rows, filled = np.empty(slots, np.uint64), np.full(slots, hashing.FREE, kind), 0
+        for values in chunks:
+            if values.null_count:
+                at = filled + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+                raise IdError(f"{path}: the id of row {at:,} is empty.\nEvery node needs an id of its own.")
+            at = hashing.insert(hashes, rows, hashes_of(values, words=are_words), filled)
+            if at >= 0:
+                raise IdError(
+                    f"{path}: the id {values[at].as_py()!r} stands in 2 rows or more, row {filled + at:,} is one.\n"
+                    "Every node needs an id of its own."
+                )
+            filled += len(values)
+        ids.are_words, ids._table = are_words, (hashes, rows)
+        return ids
 
     def rows(self, column: Any, *, path: Path, place: Callable[[int], str]) -> Array:
         """Return the row of each id in `column`; an unknown one is an IdError that names it and its `place`."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        if self.values is None and pa.types.is_integer(column.type) and not column.null_count:
-            ends = np.asarray(column.to_numpy(zero_copy_only=False))
-            bad = (ends < 0) | (ends >= self.nodes)
-        else:
-            values = pa.array(range(self.nodes), pa.int64()) if self.values is None else self.values
-            kind = pa.int64() if all(pa.types.is_integer(a.type) for a in (values, column)) else pa.string()
-            found = pc.index_in(pc.cast(column, kind), value_set=pc.cast(values, kind), skip_nulls=True)
-            ends = np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False))
-            bad = ends < 0
-        if bad.any():
-            at = int(np.argmax(bad))
+        values = id_values(column, path=path)
+        if values.null_count:
+            at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+            raise IdError(f"{path}, {place(at)}: an end of the edge is empty.\nGive every edge a source and a target.")
+        found = self._found(values)
+        if len(found) and not 0 <= int(found.min()) <= int(found.max()) < self.nodes:
+            at = int(np.argmax((found < 0) | (found >= self.nodes)))
             raise IdError(
-                f"{path}, {place(at)}, names node {column[at].as_py()!r}, "
-                f"which is not among the {self.nodes:,} nodes.\n"
-                f"{self._expected()}"
+                f"{path}, {place(at)}, names node {values[at].as_py()!r}, "
+                f"which is not among the {self.nodes:,} nodes.\n{self._expected()}"
             )
-        return ends
+        return found
+
+    def _found(self, values: Any) -> Array:
+        """Return the rows; what is unknown is below 0 or from `nodes` on."""
+        from gamlp.graph.build import hashing
+
+        if self._table is not None and self.are_words:
+            return np.asarray(hashing.look_up(*self._table, hashes_of(values, words=True)))
+        numbers, known = spelled_numbers(values)
+        found = numbers
+        if self._table is not None:
+            found = np.asarray(
+                hashing.look_up(*self._table, hashing.hash_numbers(numbers.astype(np.int64, copy=False)))
+            )
+        return found if known is None else np.where(known, found, -1)
 
     def _expected(self) -> str:
-        if self.values is None:
+        if self._table is None:
             return f"Without an id column, ids are the rows of the node table: 0 to {self.nodes - 1:,}."
         return "Every node needs a row in the node table, isolated nodes too."
 
 
-def node_ids(column: Any, *, path: Path, guessed: bool) -> NodeIds:
-    """Take a column of the node table as ids: integers or words, none missing, none twice.
-
-    `guessed` words, from a text file, are integers if each is written as an integer is (007 is not).
-    """
-    import pyarrow.compute as pc
-
-    values = id_values(column, path=path)
-    if values.null_count:
-        at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
-        raise IdError(f"{path}: the id of row {at:,} is empty.\nEvery node needs an id of its own.")
-    if len(values) != pc.count_distinct(values).as_py():
-        word, count = max(((pair["values"], pair["counts"]) for pair in values.value_counts().to_pylist()), key=second)
-        raise IdError(f"{path}: the id {word!r} stands in {count:,} rows.\nEvery node needs an id of its own.")
-    return NodeIds(len(values), as_integers(values) if guessed else values)
-
-
 def id_values(column: Any, *, path: Path) -> Any:
-    """Return a column of ids in one piece, as int64 or as words; floats must be whole numbers."""
+    """Return a column of ids in one piece, as integers or as words; floats must be whole numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if pa.types.is_integer(column.type) and column.type != pa.uint64():
+        return column
     numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
     try:
         return pc.cast(column, pa.int64() if numeric else pa.string())
@@ -100,19 +110,42 @@ def id_values(column: Any, *, path: Path) -> Any:
         raise FormatError(f"{path}: ids of type {column.type} ({error}).\nIds are whole numbers or words.") from error
 
 
-def second(pair: tuple[Any, int]) -> int:
-    """Return how often a value was counted."""
-    return pair[1]
-
-
-def as_integers(values: Any) -> Any:
-    """Return words as integers if that loses nothing, else as they are."""
+def as_integers(words: Any) -> Any:
+    """Return words of a text file as integers if each is written as an integer is (007 is not), else as they are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
-        numbers = pc.cast(values, pa.int64())
+        numbers = pc.cast(words, pa.int64())
     except pa.ArrowInvalid:
-        return values
-    same = pc.all(pc.equal(pc.cast(numbers, pa.string()), pc.cast(values, pa.string()))).as_py()
-    return numbers if same in (True, None) else values
+        return words
+    same = pc.all(pc.equal(pc.cast(numbers, pa.string()), pc.cast(words, pa.string()))).as_py()
+    return numbers if same in (True, None) else words
+
+
+def spelled_numbers(values: Any) -> tuple[Array, Array | None]:
+    """Return integers, and where the values are words, which of them spell one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_integer(values.type):
+        return np.asarray(values.to_numpy(zero_copy_only=False)), None
+    known = pc.match_substring_regex(values, INTEGER)
+    numbers = pc.cast(pc.if_else(known, values, "0"), pa.int64())
+    return tuple(np.asarray(part.to_numpy(zero_copy_only=False)) for part in (numbers, known))  # type: ignore[return-value]
+
+
+def hashes_of(values: Any, *, words: bool) -> Array:
+    """Return the hash of each id of an Arrow array, which has no empty ones."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from gamlp.graph.build import hashing
+
+    if not words:
+        return np.asarray(hashing.hash_numbers(values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)))
+    values = pc.cast(values, pa.large_string())
+    _, offsets, data = values.buffers()
+    ends = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]
+    letters = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
+    return np.asarray(hashing.hash_words(ends, letters))

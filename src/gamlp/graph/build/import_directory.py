@@ -12,88 +12,83 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from glob import escape
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gamlp.errors import GamlpError, StorageError
-from gamlp.graph.build.assemble import as_split
-from gamlp.graph.build.column_matrix import write_matrix
-from gamlp.graph.build.edge_streams import ArrayEdges, EdgeSource, TableEdges, edge_source, file_key
+from gamlp.errors import GamlpError, InputError, StorageError
+from gamlp.graph.build.column_matrix import ColumnMatrix
+from gamlp.graph.build.edge_groups import EdgeStream
 from gamlp.graph.build.external_csr import build_adjacency
-from gamlp.graph.build.node_files import NodeFiles
-from gamlp.graph.readers import ogb
-from gamlp.graph.readers.columns import kind_of, open_table
-from gamlp.graph.readers.edges import EdgeColumns
-from gamlp.graph.readers.nodes import NodeColumns
-from gamlp.graph.readers.streams import read_matrix
+from gamlp.graph.build.growing_array import GrowingArray
+from gamlp.graph.graph import check_labels
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.graph.store import CONTENTS, check_place, write_contents
 from gamlp.storage.directories import put_in_place
 from gamlp.storage.files import digest, read_array, read_json, write_array, write_json
 from gamlp.storage.locks import is_bare, locked
 
+if TYPE_CHECKING:
+    from gamlp.graph.readers.nodes import NodeTable
+    from gamlp.graph.readers.tables import GraphFiles
+
 MEMORY = 2 * 2**30
 KEY = 16  # letters of the key in the name of a folder that is being put in place
 KEPT = ("edges.json", "runs", "import.json")  # of a working folder, no parts of the graph; removed in this order
 
 
-def import_tables(
-    out: Path,
-    edges: Path,
-    nodes: Path | None = None,
-    *,
-    features: Path | None = None,
-    source: str | None = None,
-    target: str | None = None,
-    id: str | None = None,  # noqa: A002
-    label: str | None = None,
-    split: str | None = None,
-    weight: str | None = None,
-    directed: bool = False,
-    self_loops: bool = False,
-    memory: int = MEMORY,
-    overwrite: bool = False,
+def import_files(
+    out: Path, files: GraphFiles, *, memory: int = MEMORY, self_loops: bool = False, overwrite: bool = False
 ) -> dict[str, Any]:
-    """Import the files that `read_tables` reads, however large; return what the graph has of everything."""
-    files = NodeFiles.open(nodes, features, NodeColumns(id=id, label=label, split=split))
-    columns = EdgeColumns(source=source, target=target, weight=weight)
-    ids = files.ids(memory // 2)
-    stream = edge_source(Path(edges), columns, nodes=files.nodes, ids=ids)
-    options = Options(memory // 2 if ids else memory, not directed, self_loops)
-    with working_folder(out, digest(files.key, stream.key, repr(options)), overwrite=overwrite) as folder:
-        classes, rule = write_nodes(folder, files)
-        build(folder, stream, files.nodes, options)
-        return finish(folder, out, name=Path(edges).name.removesuffix(".gz").removesuffix(kind_of(Path(edges))),
-                      classes=classes, split=rule, feature_names=files.feature_names())  # fmt: skip
+    """Import files however large; return what the graph has of everything."""
+    nodes = files.nodes.nodes
+    if not nodes:
+        raise InputError("The graph has no nodes.\nAt least one node with features is needed.")
+    ids = files.nodes.ids(memory // 2)
+    options = Options(memory // 2 if files.nodes.columns.id else memory, not files.directed, self_loops)
+    with working_folder(out, digest(files.key, repr(options)), overwrite=overwrite) as folder:
+        once(folder / "features.npy", partial(write_features, files.nodes))
+        once(folder / "names.npy", partial(write_names, files.nodes))
+        labels, classes = files.nodes.labels()
+        check_labels(labels, nodes, classes)
+        write_array(folder / "labels.npy", labels)
+        split = files.nodes.split()
+        if isinstance(split, Split):
+            split.check(nodes)
+            for name, part in split.sets.items():
+                write_array(folder / f"{name}.npy", part)
+        build(folder, files.edges.between(ids, ids), nodes, options)
+        names = files.nodes.feature_names
+        return finish(folder, out, name=files.name, classes=classes, split=split, feature_names=names)
 
 
-def import_ogb(
-    out: Path, folder: Path, name: str, *, split: str, memory: int = MEMORY, overwrite: bool = False
-) -> dict[str, Any]:
-    """Import the raw folder of one of the Open Graph Benchmark's data sets (see `ogb.read_ogb`), however large."""
-    raw, options = Path(folder) / "raw", Options(memory)
-    write: Callable[[Path], None]
-    if (raw / ogb.BINARY[0]).is_file():
-        edges, features, labels = ogb.read_binary(raw)
-        nodes = len(features)
-        stream: EdgeSource = ArrayEdges(edges[0], edges[1], None, nodes=nodes, key=file_key(raw / ogb.BINARY[0]))
-        write = partial(write_matrix, features=features)
-    else:
-        labels = read_matrix(raw / ogb.TEXT[2], np.float64)[:, 0]
-        nodes = len(labels)
-        write = NodeFiles(nodes, open_table(raw / ogb.TEXT[1]), None, NodeColumns()).write_features
-        stream = TableEdges(raw / ogb.TEXT[0], EdgeColumns(), nodes=nodes)
-    numbers, classes = ogb.class_numbers(labels)
-    sets = [read_matrix(Path(folder) / "split" / split / f"{part}.csv.gz", np.int64)[:, 0] for part in ogb.SETS]
-    fixed = as_split(*sets, nodes=nodes)
-    with working_folder(out, digest(stream.key, repr(options)), overwrite=overwrite) as work:
-        once(work / "features.npy", write)
-        for part, values in zip(("labels", *ogb.SETS), (numbers, fixed.train, fixed.valid, fixed.test), strict=True):
-            write_array(work / f"{part}.npy", values)
-        build(work, stream, nodes, options)
-        return finish(work, out, name=name, classes=classes, split=fixed)
+def write_features(nodes: NodeTable, path: Path) -> None:
+    """Write features by columns, chunk by chunk."""
+    chunks = nodes.feature_chunks()
+    first = next(chunks)
+    with ColumnMatrix(path, (nodes.nodes, first.shape[1])) as goal:
+        for rows in chain([first], chunks):
+            goal.append(rows)
+
+
+def write_names(nodes: NodeTable, path: Path) -> None:
+    """Write the ids that came in: integers, or words as UTF-8 bytes of one length; nothing where the row is the id."""
+    import pyarrow.compute as pc
+
+    if nodes.columns.id is None:
+        return
+    kind: Any = np.int64
+    if not nodes.numbered:
+        longest = max((pc.max(pc.binary_length(values)).as_py() or 0 for values in nodes.id_chunks()), default=0)
+        kind = f"S{max(1, longest)}"
+    with GrowingArray(path.with_name("names.tmp"), kind) as names:
+        for values in nodes.id_chunks():
+            words = None if nodes.numbered else [word.encode() for word in values.to_pylist()]
+            names.append(values.to_numpy(zero_copy_only=False) if words is None else np.array(words, kind))
+        names.sync()
+    path.with_name("names.tmp").replace(path)
 
 
 @dataclass(frozen=True)
@@ -148,14 +143,7 @@ def finished_folder(out: Path, key: str) -> Path:
     return out.with_name(f"{out.name}.{key[:KEY]}.partial")
 
 
-def write_nodes(folder: Path, files: NodeFiles) -> tuple[tuple[str, ...], Split | SplitRule]:
-    """Write features, names, labels and split; the first two are not written twice."""
-    once(folder / "features.npy", files.write_features)
-    once(folder / "names.npy", files.write_names)
-    return files.write_columns(folder)
-
-
-def build(folder: Path, stream: EdgeSource, nodes: int, options: Options) -> None:
+def build(folder: Path, stream: EdgeStream, nodes: int, options: Options) -> None:
     """Write the adjacency."""
     if (folder / CONTENTS).is_file():  # written when all arrays were
         return

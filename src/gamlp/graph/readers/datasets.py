@@ -17,6 +17,7 @@ from gamlp.graph.graph import Graph
 from gamlp.graph.readers import hetero_ogb, ogb, planetoid
 from gamlp.graph.readers.amazon_coauthor import read_npz
 from gamlp.graph.readers.hetero_tables import is_hetero_folder, read_hetero_tables
+from gamlp.graph.readers.tables import GraphFiles, open_tables
 from gamlp.graph.store import is_graph_folder, load_graph
 
 ROOT = Path("data")
@@ -35,7 +36,7 @@ class Dataset:
     folders: tuple[str, ...] = ()
     files: tuple[tuple[str, ...], ...] = ()
     read: Callable[[Path], Graph] | None = None  # from its folder; None = built in
-    split_folder: str = ""  # of OGB's data sets, which can be imported within some memory
+    open: Callable[[Path], GraphFiles] | None = None  # of those that can be imported within a memory limit
 
     def find(self, root: Path) -> Path | None:
         """Return the folder that holds all files of one of the lists, or None."""
@@ -83,14 +84,6 @@ def load_dataset(name: str, root: Path | None = None) -> Graph:
     return dataset.read(found_folder(dataset, root))
 
 
-def import_dataset(dataset: Dataset, root: Path, out: Path, *, memory: int, overwrite: bool = False) -> dict[str, Any]:
-    """Turn an OGB data set into a graph directory within so many bytes of memory."""
-    from gamlp.graph.build.import_directory import import_ogb
-
-    folder = found_folder(dataset, root)
-    return import_ogb(out, folder, dataset.name, split=dataset.split_folder, memory=memory, overwrite=overwrite)
-
-
 def found_folder(dataset: Dataset, root: Path) -> Path:
     """Return where a data set's files are, or say which are missing."""
     folder = dataset.find(root)
@@ -125,26 +118,51 @@ def describe_datasets(root: Path | None = None) -> list[DatasetInfo]:
 def read_graph(what: str | Path | Sequence[str | Path], *, root: Path | None = None, **table_options: Any) -> Graph:
     """Read a graph from a known name, a graph directory, or table files: edges, or edges and nodes."""
     given = [what] if isinstance(what, str | Path) else list(what)
-    options = {key: value for key, value in table_options.items() if value not in (None, False)}
+    if are_files(given):
+        return open_tables(*map(Path, given), in_memory=True, **table_options).read()
+    refuse_options(given, table_options)
+    return read_named(str(given[0]), root)
+
+
+def open_graph(what: Sequence[str | Path], *, root: Path | None = None, **table_options: Any) -> GraphFiles:
+    """Open table files, or one of OGB's data sets, to be imported within a memory limit."""
+    if are_files(what):
+        return open_tables(*map(Path, what), **table_options)
+    refuse_options(what, table_options)
+    dataset = find_dataset(str(what[0]))
+    if dataset is None or dataset.open is None:
+        raise SettingsError(
+            f"--memory was given for '{what[0]}', which is neither a file of edges nor one of OGB's data sets.\n"
+            "Leave it out: this graph is read as a whole."
+        )
+    return dataset.open(found_folder(dataset, ROOT if root is None else root))
+
+
+def are_files(given: Sequence[str | Path]) -> bool:
+    """Say whether EDGES [NODES] were named, rather than a data set or a folder; a known name comes first."""
     if not given or len(given) > 2:
         raise InputError(
             f"{len(given)} graphs or files were named.\n"
             "Name one data set, one graph directory, or the edges and the nodes of one graph."
         )
+    if len(given) == 1 and find_dataset(str(given[0])) is not None:
+        return False
     first = Path(given[0])
-    known = not given[1:] and find_dataset(str(given[0])) is not None
-    if first.is_file() and not known:
-        from gamlp.graph.readers.tables import read_tables
+    if len(given) == 2 and not first.is_file():
+        raise MissingFileError(f"{first} is not there, or no file.\nOf two files, the first must be the list of edges.")
+    if first.exists() and not first.is_file() and not first.is_dir():
+        raise FormatError(f"{first} is not a regular file.\nA file of edges, or a graph directory, was expected.")
+    return first.is_file()
 
-        return read_tables(first, Path(given[1]) if given[1:] else None, **options)
-    if given[1:]:
-        raise MissingFileError(f"{first} is not there.\nOf two files, the first must be the list of edges.")
+
+def refuse_options(given: Sequence[str | Path], table_options: dict[str, Any]) -> None:
+    """Refuse options that only say how table files are read."""
+    options = sorted(key for key, value in table_options.items() if value not in (None, False))
     if options:
         raise SettingsError(
-            f"{', '.join(sorted(options))} was given for '{given[0]}', which is not a file.\n"
+            f"{', '.join(options)} was given for '{given[0]}', which is not a file.\n"
             "These options say how to read table files; leave them out."
         )
-    return read_named(str(given[0]), root)
 
 
 def read_named(name: str, root: Path | None) -> Graph:
@@ -198,7 +216,7 @@ def _ogb(name: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int
     return Dataset(
         *(name, *sizes, split, (name.replace("-", "_"), name), files),
         read=lambda folder: ogb.read_ogb(folder, name, split=made),
-        split_folder=made,
+        open=lambda folder: ogb.open_ogb(folder, name, split=made),
     )
 
 

@@ -1,27 +1,24 @@
-"""Edge lists from files: Parquet and text in a stream, .npy and .npz as arrays.
-
-A stream is taken in groups of at least N edges, so hashing the N ids costs at most one step more per edge end, and only
-one group stands in memory beside the numbers kept.
-"""
+"""Edge lists from files, as a stream that can be begun again: Parquet, text, .npy and .npz alike."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gamlp.errors import FormatError, ShapeError
-from gamlp.graph.build.ids import NodeIds, id_values
-from gamlp.graph.readers.columns import TableFile, open_table
+from gamlp.graph.build.edge_groups import Edges
+from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.readers.npz_arrays import members, read_member
+from gamlp.graph.readers.table import ArrayTable, Table, file_key, open_table
+from gamlp.progress import progress
 from gamlp.storage.files import Array, read_array
 
 SOURCES = ("source", "src", "from")
 TARGETS = ("target", "dst", "to")
-GROUP = 2**20
 
 
 @dataclass(frozen=True)
@@ -33,25 +30,80 @@ class EdgeColumns:
     weight: str | None = None
 
 
-Edges = tuple[Array, Array, Array | None]  # source (E,), target (E,), weight (E,)
+@dataclass(frozen=True, eq=False)
+class EdgeList:
+    """The edges of a table, from rows of one node table to rows of another, or of the same."""
 
+    table: Table
+    columns: tuple[str, ...]  # source, target, perhaps weight
+    sources: NodeIds
+    targets: NodeIds
 
-def read_edges(path: Path, ids: NodeIds, *, columns: EdgeColumns) -> Edges:
-    """Read an edge list; ids become rows of the node table."""
-    if path.suffix.lower() in (".npy", ".npz"):
-        source, target, weights = read_arrays(path)
-        return (*(rows_of(ends, ids, path) for ends in (source, target)), weights)  # type: ignore[return-value]
-    table = open_table(path)
-    chosen = choose(table, columns)
-    try:
-        return read_stream(table, chosen, ids, "string" if ids.are_words else "int64")
-    except FormatError:  # a word among integer ids: read as words, to name it and its line
-        if ids.are_words or not table.is_text:
+    @property
+    def weighted(self) -> bool:
+        """Whether edges have weights."""
+        return len(self.columns) == 3
+
+    @property
+    def estimate(self) -> int | None:
+        """How many edges there are; None where only reading would tell."""
+        return None if self.table.is_text else self.table.rows
+
+    @property
+    def key(self) -> str:
+        """Say what is read: another key, other edges."""
+        return f"{file_key(self.table.path)} {self.columns}"
+
+    def between(self, sources: NodeIds, targets: NodeIds) -> EdgeList:
+        """Return the same edges between other nodes."""
+        return replace(self, sources=sources, targets=targets)
+
+    def batches(self, skip: int = 0) -> Iterator[Edges]:
+        """Yield (source, target, weight) of the edges from number `skip` on, as rows of the node tables."""
+        kinds = ["string" if ids.are_words else "int64" for ids in (self.sources, self.targets)]
+        try:
+            yield from self._read(skip, kinds)
+        except FormatError:
+            if self.table.is_text:  # a word among whole numbers: read as words, to name it and its line
+                for _ in self._read(0, ["string", "string"]):
+                    pass
             raise
-        return read_stream(table, chosen, ids, "string")
+
+    def _read(self, skip: int, kinds: list[str]) -> Iterator[Edges]:
+        path, types = self.table.path, dict(zip(self.columns, (*kinds, "float32"), strict=False))
+        for start, batch in self.table.chunks(self.columns, types, skip=skip):
+
+            def place(at: int, start: int = start) -> str:
+                return self.table.line(start + at)
+
+            source, target = (
+                ids.rows(batch.column(at), path=path, place=place)
+                for at, ids in enumerate((self.sources, self.targets))
+            )
+            yield source, target, as_weights(batch.column(2), path) if self.weighted else None
+
+    def read(self) -> Edges:
+        """Read all edges into memory."""
+        kinds = [np.int32 if ids.nodes < 2**31 else np.int64 for ids in (self.sources, self.targets)] + [np.float32]
+        parts: list[list[Array]] = [[np.empty(0, kind)] for kind in kinds]
+        with progress(f"read {self.table.path.name}", total=self.estimate) as advance:
+            for edges in self.batches():
+                for part, values, kind in zip(parts, edges, kinds, strict=True):
+                    if values is not None:
+                        part.append(values.astype(kind, copy=False))
+                advance(len(edges[0]))
+        source, target, weights = (np.concatenate(part) for part in parts)
+        return source, target, weights if self.weighted else None
 
 
-def choose(table: TableFile, columns: EdgeColumns) -> list[str]:
+def open_edges(path: Path, columns: EdgeColumns = EdgeColumns()) -> EdgeList:  # noqa: B008
+    """Look at a file of edges; which nodes they join is said by `between`."""
+    table = open_arrays(path, columns) if path.suffix.lower() in (".npy", ".npz") else open_table(path)
+    nobody = NodeIds(0)
+    return EdgeList(table, choose(table, columns), nobody, nobody)
+
+
+def choose(table: Table, columns: EdgeColumns) -> tuple[str, ...]:
     """Return the names of source, target and, if there is one, weight."""
     weight = table.pick(columns.weight, ("weight",))
     others = [name for name in table.names if name != weight]
@@ -63,39 +115,7 @@ def choose(table: TableFile, columns: EdgeColumns) -> list[str]:
         )
     if source is None or target is None or source == target:
         source, target = others[0], others[1]
-    return [source, target] if weight is None else [source, target, weight]
-
-
-def read_stream(table: TableFile, chosen: list[str], ids: NodeIds, kind: str) -> Edges:
-    """Read a table of edges group by group."""
-    types = dict(zip(chosen, (kind, kind, "float32"), strict=False))
-    small = np.int32 if ids.nodes < 2**31 else np.int64
-    parts: tuple[list[Array], ...] = tuple([np.empty(0, kept)] for kept in (small, small, np.float32)[: len(chosen)])
-    start = 0
-    for group in grouped(table.batches(chosen, types), max(GROUP, ids.nodes)):
-        for part, name in zip(parts[:2], chosen[:2], strict=True):
-            column = id_values(group.column(name), path=table.path)
-            rows = ids.rows(column, path=table.path, place=lambda at, start=start: table.line(start + at))  # type: ignore[misc]
-            part.append(rows.astype(small))
-        if len(chosen) == 3:
-            parts[2].append(as_weights(group.column(chosen[2]), table.path))
-        start += group.num_rows
-    source, target, *weights = (np.concatenate(part) for part in parts)
-    return source, target, weights[0] if weights else None
-
-
-def grouped(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Join batches to tables of at least `rows` rows; the last may be smaller."""
-    import pyarrow as pa
-
-    waiting: list[Any] = []
-    for batch in batches:
-        waiting.append(batch)
-        if sum(part.num_rows for part in waiting) >= rows:
-            yield pa.Table.from_batches(waiting)
-            waiting = []
-    if waiting:
-        yield pa.Table.from_batches(waiting)
+    return (source, target) if weight is None else (source, target, weight)
 
 
 def as_weights(column: Any, path: Path) -> Array:
@@ -104,20 +124,34 @@ def as_weights(column: Any, path: Path) -> Array:
     import pyarrow.compute as pc
 
     try:
-        return np.asarray(pc.cast(column.combine_chunks(), pa.float32(), safe=False).to_numpy(zero_copy_only=False))
+        return np.asarray(pc.cast(column, pa.float32(), safe=False).to_numpy(zero_copy_only=False))
     except pa.ArrowException as error:
         raise FormatError(f"{path}: the weights are no numbers ({error}).\nGive one number ≥ 0 per edge.") from error
 
 
-def read_arrays(path: Path) -> Edges:
-    """Read .npy, (E, 2) or (2, E), or .npz with source, target and perhaps weight, or with edge_index (2, E)."""
+def open_arrays(path: Path, columns: EdgeColumns) -> ArrayTable:
+    """Open .npy, (E, 2) or (2, E), or .npz with source, target and perhaps weight, or with edge_index (2, E)."""
+    names = [columns.source or "source", columns.target or "target"]
     if path.suffix.lower() == ".npy":
-        return (*two_columns(read_array(path, memory_map=True), path), None)
-    held = members(path)
-    weights = read_member(path, "weight") if "weight" in held else None
-    if "edge_index" in held:
-        return (*two_columns(read_member(path, "edge_index"), path), weights)
-    return read_member(path, "source"), read_member(path, "target"), weights
+        names, arrays = ["source", "target"], [*two_columns(read_array(path, memory_map=True), path)]
+    else:
+        held, given = members(path), columns.source or columns.target
+        indexed = "edge_index" in held and not given
+        arrays = (
+            [*two_columns(read_member(path, "edge_index"), path)] if indexed else [read_member(path, n) for n in names]
+        )
+        if (columns.weight or "weight") in held:
+            names.append(columns.weight or "weight")
+            arrays.append(read_member(path, names[-1]))
+    for values in arrays[:2]:
+        if values.dtype.kind not in "iuSU" or values.ndim != 1:
+            raise FormatError(
+                f"{path}: edge ends are {values.ndim}-dimensional {values.dtype}.\nExpected a row of node ids."
+            )
+    if len({array.shape for array in arrays}) != 1:
+        sizes = ", ".join(f"{array.size:,} of {name}" for array, name in zip(arrays, names, strict=True))
+        raise ShapeError(f"{path} has {sizes}.\nEvery edge needs one of each.")
+    return ArrayTable(path, tuple(names), tuple(arrays))
 
 
 def two_columns(edges: Array, path: Path) -> tuple[Array, Array]:
@@ -126,13 +160,3 @@ def two_columns(edges: Array, path: Path) -> tuple[Array, Array]:
         raise ShapeError(f"{path}: the edges have the shape {edges.shape}.\nExpected (edges, 2) or (2, edges).")
     by_rows = edges.shape[1] == 2 if path.suffix.lower() == ".npy" else edges.shape[0] != 2
     return (edges[:, 0], edges[:, 1]) if by_rows else (edges[0], edges[1])
-
-
-def rows_of(ends: Array, ids: NodeIds, path: Path) -> Array:
-    """Look up the ids of an array."""
-    import pyarrow as pa
-
-    if ends.dtype.kind not in "iuSU" or ends.ndim != 1:
-        raise FormatError(f"{path}: edge ends are {ends.ndim}-dimensional {ends.dtype}.\nExpected a row of node ids.")
-    column = pa.array(np.ascontiguousarray(ends) if ends.dtype.kind in "iu" else ends.astype(str).tolist())
-    return ids.rows(column, path=path, place=lambda at: f"edge {at:,}")

@@ -14,14 +14,15 @@ import csv
 import gzip
 from pathlib import Path
 
-import numpy as np
-
 from gamlp.errors import FormatError, MissingFileError
 from gamlp.graph.build.assemble import as_split
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
+from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.hetero import HeteroGraph
+from gamlp.graph.readers.edges import open_edges
+from gamlp.graph.readers.nodes import open_features
 from gamlp.graph.readers.ogb import SETS, class_numbers
-from gamlp.graph.readers.streams import read_matrix
+from gamlp.graph.readers.table import read_matrix
 from gamlp.graph.splits import Split
 
 TARGET = "paper"
@@ -51,28 +52,29 @@ def read_ogb_hetero(folder: Path, name: str, *, target: str = TARGET, split: str
     relations = {}
     for source, relation, end in read_lines(raw / "triplet-type-list.csv.gz", columns=3):
         path = raw / "relations" / f"{source}___{relation}___{end}" / "edge.csv.gz"
-        edges = read_matrix(path, np.int64)
-        if edges.shape[1] != 2:
-            raise FormatError(f"{path} has {edges.shape[1]} columns.\nExpected two: source and target.")
-        relations[relation] = RelationParts(source, end, edges[:, 0], edges[:, 1])
+        edges = open_edges(path)
+        if len(edges.table.names) != 2:
+            raise FormatError(f"{path} has {len(edges.table.names)} columns.\nExpected two: source and target.")
+        heads, tails, _ = edges.between(*(NodeIds(types[kind].nodes) for kind in (source, end))).read()
+        relations[relation] = RelationParts(source, end, heads, tails)
     return assemble_hetero(types, relations, target=target, name=name)
 
 
 def read_type(folder: Path, kind: str, nodes: int, *, target: str, split: str) -> TypeParts:
     """Read what there is of one type: features if there are any, labels and split of the target type."""
     features = folder / "raw" / "node-feat" / kind / "node-feat.csv.gz"
-    values = read_matrix(features, np.float32) if features.is_file() else None
+    values = open_features(features, nodes).feature_matrix() if features.is_file() else None
     if kind != target:
         return TypeParts(nodes, values)
     labels, classes = class_numbers(
-        read_matrix(folder / "raw" / "node-label" / kind / "node-label.csv.gz", np.float64)[:, 0]
+        read_matrix(folder / "raw" / "node-label" / kind / "node-label.csv.gz", "float64")[:, 0]
     )
     return TypeParts(nodes, values, labels, classes, read_split(folder / "split" / split / kind, nodes))
 
 
 def read_split(folder: Path, nodes: int) -> Split:
     """Read the three sets of ids."""
-    return as_split(*(read_matrix(folder / f"{part}.csv.gz", np.int64)[:, 0] for part in SETS), nodes=nodes)
+    return as_split(*(read_matrix(folder / f"{part}.csv.gz", "int64")[:, 0] for part in SETS), nodes=nodes)
 
 
 def node_counts(path: Path) -> dict[str, int]:

@@ -23,19 +23,17 @@ Files are those of `tables`: Parquet, CSV or TSV (.npy and .npz too), with ids a
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from gamlp.errors import FormatError, InputError, MissingFileError, did_you_mean
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
-from gamlp.graph.build.ids import NodeIds, id_values
+from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.hetero import HeteroGraph
-from gamlp.graph.readers.columns import open_table
-from gamlp.graph.readers.edges import EdgeColumns, choose, read_arrays, rows_of
-from gamlp.graph.readers.nodes import NodeColumns, Nodes
-from gamlp.graph.readers.tables import gather
-from gamlp.storage.files import Array
+from gamlp.graph.readers.edges import EdgeColumns, open_edges
+from gamlp.graph.readers.nodes import NodeColumns, NodeTable, open_nodes
 
 CONTENTS = "hetero.toml"
 NODE_KEYS = ("file", "count", "features", "id", "label", "split")
@@ -50,17 +48,10 @@ def is_hetero_folder(folder: Path) -> bool:
 def read_hetero_tables(folder: Path) -> HeteroGraph:
     """Read the folder; every file is named in its hetero.toml."""
     content = read_toml(folder / CONTENTS)
-    nodes = {kind: read_type(folder, kind, table) for kind, table in content["nodes"].items()}
-    relations = {
-        name: read_relation(folder, name, table, {kind: part.ids for kind, part in nodes.items()})
-        for name, table in content["relations"].items()
-    }
-    types = {
-        kind: TypeParts(
-            part.ids.nodes, part.features, part.labels, None, part.split, part.ids.names, part.feature_names
-        )
-        for kind, part in nodes.items()
-    }
+    nodes = {kind: open_type(folder, kind, table) for kind, table in content["nodes"].items()}
+    ids = {kind: part.ids() for kind, part in nodes.items()}
+    relations = {name: read_relation(folder, name, table, ids) for name, table in content["relations"].items()}
+    types = {kind: type_parts(part, labelled=kind == content["target"]) for kind, part in nodes.items()}
     return assemble_hetero(types, relations, target=content["target"], name=content.get("name", folder.name))
 
 
@@ -92,15 +83,24 @@ def refuse_unknown(path: Path, place: str, table: Mapping[str, Any], known: tupl
             raise FormatError(f"{path}: there is no key '{place}{key}'.\n{did_you_mean(key, known)}")
 
 
-def read_type(folder: Path, kind: str, table: Mapping[str, Any]) -> Nodes:
-    """Read the nodes of one type."""
+def open_type(folder: Path, kind: str, table: Mapping[str, Any]) -> NodeTable:
+    """Open the nodes of one type."""
     columns = NodeColumns(id=table.get("id"), label=table.get("label"), split=table.get("split"))
     features = None if "features" not in table else folder / table["features"]
     if "file" in table or features is not None:
-        return gather(folder / table["file"] if "file" in table else None, features, columns)
+        return open_nodes(folder / table["file"] if "file" in table else None, features, columns, in_memory=True)
     if not isinstance(table.get("count"), int) or table["count"] < 1:
         raise FormatError(f"{folder / CONTENTS}: nodes.{kind} has neither file, features nor count.\nGive one of them.")
-    return Nodes(NodeIds(table["count"]))
+    return NodeTable(table["count"])
+
+
+def type_parts(table: NodeTable, *, labelled: bool) -> TypeParts:
+    """Read what there is of one type; labels and split are the target's."""
+    parts = TypeParts(table.nodes, table.feature_matrix(), names=table.names(), feature_names=table.feature_names)
+    if not labelled:
+        return parts
+    labels, classes = table.labels()
+    return replace(parts, labels=labels, classes=classes, split=table.split())
 
 
 def read_relation(folder: Path, name: str, table: Mapping[str, Any], ids: Mapping[str, NodeIds]) -> RelationParts:
@@ -114,25 +114,11 @@ def read_relation(folder: Path, name: str, table: Mapping[str, Any], ids: Mappin
                 f"Relation '{name}' joins '{table['source']}' and '{table['target']}'; there is no type '{end}'.\n"
                 f"{did_you_mean(end, ids)}"
             )
-    path = folder / table["file"]
-    heads, tails = ids[table["source"]], ids[table["target"]]
-    if path.suffix.lower() in (".npy", ".npz"):
-        source, target, _ = read_arrays(path)
-        source, target = rows_of(source, heads, path), rows_of(target, tails, path)
-    else:
-        source, target = read_ends(path, table.get("columns", (None, None)), heads, tails)
-    return RelationParts(table["source"], table["target"], source, target)
-
-
-def read_ends(path: Path, columns: Sequence[str | None], heads: NodeIds, tails: NodeIds) -> tuple[Array, Array]:
-    """Read the two columns of a table of edges, whose ids may belong to different types."""
+    columns = table.get("columns", (None, None))
     if len(columns) != 2:
-        raise FormatError(f"{path}: {len(columns)} columns are named.\nExpected two: source and target.")
-    table = open_table(path)
-    chosen = choose(table, EdgeColumns(*columns))[:2]
-    ends = list(zip(chosen, (heads, tails), strict=True))
-    content = table.read(words=[column for column, ids in ends if ids.are_words])
-    source, target = (
-        ids.rows(id_values(content.column(column), path=path), path=path, place=table.line) for column, ids in ends
-    )
-    return source, target
+        raise FormatError(
+            f"{folder / CONTENTS}: relations.{name} names {len(columns)} columns.\nExpected two: source and target."
+        )
+    edges = open_edges(folder / table["file"], EdgeColumns(*columns))
+    heads, tails, _ = edges.between(ids[table["source"]], ids[table["target"]]).read()
+    return RelationParts(table["source"], table["target"], heads, tails)

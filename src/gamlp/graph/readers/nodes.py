@@ -1,41 +1,36 @@
-"""Node tables from files: ids, labels, split, and every other column a feature.
+"""What is known of the nodes: ids, labels, split, and every other column a feature, or features from another file.
 
-A column of lists gives as many features as the lists are long; `features` from a file of its own takes the place of
-all columns.
+One reader for all sizes. Without a memory limit the table is held in memory and read once; within a limit one column
+beside a chunk of features stands in memory at a time, and words that are ids never do: they are hashed when they are
+read, and written as names in a second reading.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gamlp.errors import FormatError, NotFiniteError, ShapeError
+from gamlp.errors import FormatError, ShapeError
 from gamlp.graph.build.assemble import as_split, named_split
-from gamlp.graph.build.ids import NodeIds, node_ids
-from gamlp.graph.readers.columns import TableFile, is_number, open_table
+from gamlp.graph.build.encode_labels import encode_labels
+from gamlp.graph.build.ids import NodeIds, as_integers, id_values
+from gamlp.graph.readers.features import CHUNK_BYTES, feature_chunks, feature_names, feature_types
 from gamlp.graph.readers.npz_arrays import members, read_member
-from gamlp.graph.splits import Split
+from gamlp.graph.readers.table import ArrayTable, Table, file_key, open_table
+from gamlp.graph.splits import Split, SplitRule
+from gamlp.progress import progress
 from gamlp.storage.files import Array, read_array
 
 IDS = ("id", "node", "name")
 NO_FEATURES = (
-    "Every node needs at least one: numeric columns of the node table, or a .npy file of its own "
+    "Every node needs at least one: numeric columns of the node table, or a file of its own "
     "(--features) with one row per node."
 )
-
-
-@dataclass(frozen=True)
-class Nodes:
-    """What a node table says; features are None where it has none."""
-
-    ids: NodeIds
-    features: Array | None = None
-    labels: Any = None
-    split: Split | None = None
-    feature_names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -46,44 +41,190 @@ class NodeColumns:
     label: str | None = None
     split: str | None = None
 
+    def found(self, table: Table) -> NodeColumns:
+        """Return the columns that a table has for these roles."""
+        return NodeColumns(
+            table.pick(self.id, IDS), table.pick(self.label, ("label",)), table.pick(self.split, ("split",))
+        )
 
-def read_nodes(path: Path, *, columns: NodeColumns, with_features: bool) -> Nodes:
-    """Read a node table; without `with_features` its other columns are left alone."""
-    kind = path.suffix.lower()
-    if kind == ".npz":
-        return read_npz_nodes(path, with_features=with_features)
-    if kind == ".npy":
-        features = matrix(read_array(path, memory_map=True), path)
-        return Nodes(NodeIds(len(features)), features)
+    @property
+    def given(self) -> list[str]:
+        """The columns that are there."""
+        return [name for name in (self.id, self.label, self.split) if name is not None]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """The nodes of a graph, or of one type, in files that are looked at far enough to know how many there are."""
+
+    nodes: int
+    table: Table | None = None  # of ids, labels and split
+    columns: NodeColumns = NodeColumns()  # of the table
+    features: Array | Table | None = None  # a matrix (N, F), mapped, or columns of numbers
+    feature_columns: tuple[str, ...] = ()  # of a table of features
+    known: tuple[Array, tuple[str, ...]] | None = None  # labels and classes, where no column holds them
+    sets: Split | None = None  # where no column holds the split
+    paths: tuple[Path, ...] = field(default_factory=tuple)  # all files, for the key
+
+    @property
+    def key(self) -> str:
+        """Say what is read: another key, other nodes."""
+        return f"{[file_key(path) for path in self.paths]} {self.columns} {self.feature_columns}"
+
+    def ids(self, memory: int | None = None) -> NodeIds:
+        """Return the rows of the ids, within so much memory."""
+        if self.table is None or self.columns.id is None:
+            return NodeIds(self.nodes)
+        return NodeIds.fill(
+            self.id_chunks(), self.nodes, are_words=not self.numbered, path=self.table.path, memory=memory
+        )
+
+    def id_chunks(self) -> Iterator[Any]:
+        """Read the ids, all integers or all words."""
+        import pyarrow as pa
+
+        for values in self._ids():
+            yield values.cast(pa.int64()) if self.numbered else values
+
+    @cached_property
+    def numbered(self) -> bool:
+        """Say whether the ids are whole numbers, which text must write as such everywhere (007 is a word)."""
+        import pyarrow as pa
+
+        text = self.table is not None and self.table.is_text
+        return all(pa.types.is_integer((as_integers(values) if text else values).type) for values in self._ids())
+
+    def _ids(self) -> Iterator[Any]:
+        if self.table is not None and self.columns.id is not None:
+            for _, batch in self.table.chunks([self.columns.id], {self.columns.id: "string"}):
+                yield id_values(batch.column(0), path=self.table.path)
+
+    def names(self) -> Array | None:
+        """Return the ids as an array of integers or words; None where the row is the id."""
+        if self.table is None or self.columns.id is None:
+            return None
+        parts = [part for values in self.id_chunks() for part in values.to_pylist()]
+        return np.array(parts, dtype=np.int64 if self.numbered else np.str_)
+
+    def labels(self) -> tuple[Array, tuple[str, ...]]:
+        """Return the class number of each node, −1 where unknown, and the classes."""
+        if self.known is not None:
+            return self.known
+        if self.table is None or self.columns.label is None:
+            return np.full(self.nodes, -1, dtype=np.int64), ()
+        return encode_labels(label_values(self.table.column(self.columns.label), text=self.table.is_text))
+
+    def split(self) -> Split | SplitRule:
+        """Return the split that is given, or the usual rule."""
+        name, table = self.columns.split, self.table
+        if self.sets is not None or table is None or name is None:
+            return self.sets or SplitRule()
+        return named_split(table.column(name).to_pylist(), place=lambda at: f"{table.path}, {table.line(at)}")
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the features; None where they are a matrix."""
+        return feature_names(self.features, self.feature_columns) if isinstance(self.features, Table) else None
+
+    def feature_chunks(self) -> Iterator[Array]:
+        """Read the features, (n, F) float32 at a time; all chunks together must have N rows."""
+        done = 0
+        with progress("read features", total=self.nodes) as advance:
+            for rows in self._feature_chunks():
+                yield rows
+                done += len(rows)
+                advance(len(rows))
+        if done != self.nodes:
+            raise ShapeError(
+                f"{self.paths[-1]}: there are {done:,} rows of features for {self.nodes:,} nodes.\n"
+                "Every node needs one row, in the order of the node table; a file may be cut short."
+            )
+
+    def _feature_chunks(self) -> Iterator[Array]:
+        if isinstance(self.features, Table):
+            yield from feature_chunks(self.features, self.feature_columns)
+        elif self.features is not None:
+            step = max(1, CHUNK_BYTES // max(1, self.features[:1].nbytes))
+            for first in range(0, len(self.features), step):
+                yield np.asarray(self.features[first : first + step])
+
+    def feature_matrix(self) -> Array | None:
+        """Return all features, (N, F); a matrix as it is in its file, mapped."""
+        if not isinstance(self.features, Table):
+            return self.features
+        features, filled = np.empty((0, len(self.feature_columns)), np.float32), 0
+        for rows in self.feature_chunks():
+            if not filled:
+                features = np.empty((self.nodes, rows.shape[1]), np.float32)
+            features[filled : filled + len(rows)] = rows[: self.nodes - filled]
+            filled += len(rows)
+        return features
+
+
+def open_nodes(
+    nodes: Path | None, features: Path | None, columns: NodeColumns, *, in_memory: bool = False
+) -> NodeTable:
+    """Look at the files of the nodes; with `in_memory` they are read once and held."""
+    own = NodeTable(0) if features is None else open_features(features)
+    if nodes is None:
+        return own
+    kind = nodes.suffix.lower()
+    if kind in (".npy", ".npz"):
+        table = open_features(nodes) if kind == ".npy" else open_npz(nodes, with_features=features is None)
+    else:
+        table = open_node_table(nodes, columns, with_features=features is None, in_memory=in_memory)
+    if features is None:
+        return table
+    if own.nodes != table.nodes:
+        raise ShapeError(
+            f"{features} has {own.nodes:,} rows, {nodes} {table.nodes:,} nodes.\n"
+            "Every node needs one row of features, in the order of the node table."
+        )
+    return replace(table, features=own.features, feature_columns=own.feature_columns, paths=(*table.paths, *own.paths))
+
+
+def open_features(path: Path, nodes: int | None = None) -> NodeTable:
+    """Look at features alone: .npy (N, F), .npz with `features`, or a table of numbers only; `nodes` saves counting."""
+    if path.suffix.lower() in (".npy", ".npz"):
+        npy = path.suffix.lower() == ".npy"
+        values = matrix(read_array(path, memory_map=True) if npy else read_member(path, "features"), path)
+        return NodeTable(len(values), features=values, paths=(path,))
     table = open_table(path)
-    id_ = table.pick(columns.id, IDS)
-    label, split = table.pick(columns.label, ("label",)), table.pick(columns.split, ("split",))
+    return NodeTable(table.rows if nodes is None else nodes, features=table, feature_columns=table.names, paths=(path,))
 
-    def place(at: int) -> str:
-        return f"{path}, {table.line(at)}"
 
-    content = table.read(words=[name for name in (id_, split) if name is not None])
-    nodes, others = content.num_rows, [name for name in table.names if name not in (id_, label, split)]
-    found: tuple[Array | None, tuple[str, ...] | None] = (None, None)
-    if with_features and others:
-        found = stack_columns(content, others, table)
-    return Nodes(
-        ids=NodeIds(nodes) if id_ is None else node_ids(content.column(id_), path=path, guessed=table.is_text),
-        features=found[0],
-        labels=None if label is None else label_values(content.column(label)),
-        split=None if split is None else named_split(content.column(split).to_pylist(), place=place),
-        feature_names=found[1],
+def open_node_table(path: Path, columns: NodeColumns, *, with_features: bool, in_memory: bool) -> NodeTable:
+    """Look at a node table; its columns without a role are features."""
+    table: Table = open_table(path)
+    found = columns.found(table)
+    others = tuple(name for name in table.names if with_features and name not in found.given)
+    if in_memory:
+        types = {**feature_types(table, others), **dict.fromkeys(found.given, "string")}
+        try:
+            table = table.held((*found.given, *others) or table.names[:1], types)
+        except FormatError:  # a word among the features: chunks of them name it and its line
+            for _ in feature_chunks(table, others):
+                pass
+            raise
+    return NodeTable(table.rows, table, found, table if others else None, others, paths=(path,))
+
+
+def open_npz(path: Path, *, with_features: bool) -> NodeTable:
+    """Look at a .npz of features, labels, and perhaps ids, train, valid and test."""
+    held = {key: read_member(path, key) for key in members(path) if key != "features" or with_features}
+    if not held.keys() & {"features", "labels", "ids"}:
+        raise FormatError(f"{path} holds {', '.join(sorted(held)) or 'nothing'}.\nExpected features, labels or ids.")
+    nodes = len(next(held[key] for key in ("features", "labels", "ids") if key in held))
+    sets = [held.get(key, np.empty(0, np.int64)) for key in ("train", "valid", "test")]
+    return NodeTable(
+        nodes,
+        table=ArrayTable(path, ("id",), (held["ids"],)) if "ids" in held else None,
+        columns=NodeColumns(id="id" if "ids" in held else None),
+        features=matrix(held["features"], path) if "features" in held else None,
+        known=encode_labels(held["labels"]) if "labels" in held else None,
+        sets=as_split(*sets, nodes=nodes) if "train" in held else None,
+        paths=(path,),
     )
-
-
-def read_features(path: Path) -> tuple[Array, tuple[str, ...] | None]:
-    """Read the features alone: .npy (N, F), .npz with `features`, or a table of numbers only."""
-    if path.suffix.lower() == ".npy":
-        return matrix(read_array(path, memory_map=True), path), None
-    if path.suffix.lower() == ".npz":
-        return matrix(read_member(path, "features"), path), None
-    table = open_table(path)
-    return stack_columns(table.read(), list(table.names), table)
 
 
 def matrix(features: Array, path: Path) -> Array:
@@ -93,107 +234,34 @@ def matrix(features: Array, path: Path) -> Array:
     return features
 
 
-def read_npz_nodes(path: Path, *, with_features: bool) -> Nodes:
-    """Read a .npz of features, labels, and perhaps ids, train, valid and test."""
-    import pyarrow as pa
-
-    held = {key: read_member(path, key) for key in members(path) if key != "features" or with_features}
-    if not held.keys() & {"features", "labels", "ids"}:
-        raise FormatError(f"{path} holds {', '.join(sorted(held)) or 'nothing'}.\nExpected features, labels or ids.")
-    features = matrix(held["features"], path) if "features" in held else None
-    nodes = len(next(held[key] for key in ("features", "labels", "ids") if key in held))
-    ids = NodeIds(nodes)
-    if "ids" in held:
-        ids = node_ids(pa.array(held["ids"].tolist()), path=path, guessed=False)
-    sets = [held.get(key, np.empty(0, np.int64)) for key in ("train", "valid", "test")]
-    split = as_split(*sets, nodes=nodes) if "train" in held else None
-    return Nodes(ids, features, held.get("labels"), split)
-
-
-def stack_columns(content: Any, names: list[str], table: TableFile) -> tuple[Array, tuple[str, ...] | None]:
-    """Return the columns side by side as (N, F) float32, and their names; a file without header has none."""
-    blocks = [column_values(content.column(name).combine_chunks(), name, table) for name in names]
-    widths = np.cumsum([0] + [block.shape[1] for block in blocks])
-    features = np.empty((content.num_rows, int(widths[-1])), dtype=np.float32)
-    for block, start in zip(blocks, widths[:-1], strict=True):
-        features[:, start : start + block.shape[1]] = block
-    return features, feature_names(names, [block.shape[1] for block in blocks]) if table.header else None
-
-
-def feature_names(names: list[str], widths: list[int]) -> tuple[str, ...]:
-    """Name every feature: a column of numbers by its own name, the values of a column of lists name[0], name[1], …."""
-    return tuple(
-        each
-        for name, width in zip(names, widths, strict=True)
-        for each in ([name] if width == 1 else [f"{name}[{at}]" for at in range(width)])
-    )
-
-
-def column_values(column: Any, name: str, table: TableFile) -> Array:
-    """Return one column as (N, width) float32; what is no number is refused with its column, value and place."""
+def label_values(column: Any, *, text: bool) -> Array:
+    """Return labels for encoding: as they are typed, or as text writes them; whole numbers stay exact."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    kind = column.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return list_values(column, name, table)
-    if pa.types.is_dictionary(kind):
-        column = column.dictionary_decode()
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    if text:
+        column = written_numbers(column)
+    if pa.types.is_integer(column.type):
+        return np.asarray(pc.fill_null(column.cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
+    if pa.types.is_floating(column.type):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+    return np.array(column.to_pylist(), dtype=object)
+
+
+def written_numbers(words: Any) -> Any:
+    """Return words that are all whole numbers (01 is none), or all numbers of which some are fractions, as numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    empty = pc.is_in(words, value_set=pa.array(csv.ConvertOptions().null_values))
+    given = pc.if_else(empty, pa.scalar(None, pa.string()), words)
+    numbers = as_integers(given)
+    if pa.types.is_integer(numbers.type):
+        return numbers
     try:
-        numbers = pc.cast(column, pa.float32(), safe=False).to_numpy(zero_copy_only=False)
-    except pa.ArrowException:
-        at, value = first_word(column.to_pylist())
-        raise FormatError(
-            f"{table.path}: column '{name}' is no feature: {table.line(at)} holds {value!r}.\n"
-            "Features are numbers: drop this column or encode it as numbers (one column per value, for one). "
-            f"Where it is the label, say so: --column label={name}."
-        ) from None
-    check_finite(np.asarray(numbers), name, table)
-    return np.asarray(numbers).reshape(-1, 1)
-
-
-def first_word(values: list[Any]) -> tuple[int, Any]:
-    """Return the first value that is no number, and its row."""
-    return next(
-        ((at, value) for at, value in enumerate(values) if value is not None and not is_number(str(value))),
-        (0, values[0]),
-    )
-
-
-def list_values(column: Any, name: str, table: TableFile) -> Array:
-    """Return a column of lists of one length as (N, length)."""
-    import pyarrow.compute as pc
-
-    lengths = pc.fill_null(pc.list_value_length(column), -1).to_numpy(zero_copy_only=False)
-    if len(lengths) and (lengths != lengths[0]).any():
-        at = int(np.argmax(lengths != lengths[0]))
-        raise ShapeError(
-            f"{table.path}: column '{name}' has {lengths[0]} values in its first row, {max(lengths[at], 0)} in "
-            f"{table.line(at)}.\nEvery node needs as many features as the others."
-        )
-    width = int(lengths[0]) if len(lengths) else 0
-    flat = column_values(pc.list_flatten(column), name, table) if width > 0 else np.empty(0, np.float32)
-    return flat.reshape(len(column), max(width, 0))
-
-
-def check_finite(numbers: Array, name: str, table: TableFile) -> None:
-    """Refuse empty, NaN and infinite values."""
-    finite = np.isfinite(numbers)
-    if not finite.all():
-        at = int(np.argmin(finite))
-        raise NotFiniteError(
-            f"{table.path}: value {at:,} of column '{name}' is {numbers[at]} or empty.\n"
-            "Features must be finite numbers: fill or drop missing values first."
-        )
-
-
-def label_values(column: Any) -> Array:
-    """Return labels for encoding: numbers with NaN where empty, or objects."""
-    import pyarrow as pa
-
-    column = column.combine_chunks()
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_boolean(column.type) or pa.types.is_null(column.type):
-        return np.array(column.to_pylist(), dtype=object)
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+        fractions = pc.cast(given, pa.float64())
+    except pa.ArrowInvalid:
+        return words
+    return fractions if pc.any(pc.not_equal(fractions, pc.floor(fractions))).as_py() else words

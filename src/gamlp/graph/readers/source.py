@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
@@ -16,6 +16,7 @@ from gamlp.errors import InputError, SettingsError, did_you_mean
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
+    from gamlp.graph.readers.tables import GraphFiles
 
 Role = Literal["source", "target", "weight", "id", "label", "split"]
 ROLES: tuple[Role, ...] = ("source", "target", "weight", "id", "label", "split")
@@ -72,7 +73,18 @@ class GraphSource(BaseModel):
         """Read the graph."""
         from gamlp.graph.readers.datasets import read_graph
 
-        return read_graph(self.what, root=self.root, features=self.features, directed=self.directed, **self.columns)
+        return read_graph(self.what, root=self.root, **self._table_options)
+
+    def open(self) -> GraphFiles:
+        """Open its files, to be imported within a memory limit; what is read as a whole is refused."""
+        from gamlp.graph.readers.datasets import open_graph
+
+        return open_graph(self.what, root=self.root, **self._table_options)
+
+    @property
+    def _table_options(self) -> dict[str, Any]:
+        roles = {str(role): name for role, name in self.columns.items()}
+        return {**roles, "features": self.features, "directed": self.directed}
 
     def words(self) -> list[str]:
         """Return the words of a command line that name this source, wherever it is run."""
