@@ -9,10 +9,12 @@ import pytest
 from run_files import undrawn
 
 from gamlp.cli import main
-from gamlp.explain.figures import charts_of, write_run_figures
+from gamlp.explain.figures import SECTIONS, charts_of, write_run_figures
 from gamlp.explain.figures.chart import write_charts
 from gamlp.explain.finished_run import open_run
+from gamlp.explain.report import render
 from gamlp.explain.tensorboard import write_curves
+from gamlp.storage.files import write_json
 
 
 def table(file):
@@ -80,3 +82,26 @@ def test_a_name_with_control_characters_can_be_drawn(tiny_graph, run_of, tmp_pat
     files = write_charts([chart], tmp_path / "figures")
     words = [text.text for text in ElementTree.parse(files[1]).iter("{http://www.w3.org/2000/svg}text")]
     assert {"bell �", "escape �[31m", "x" * 19 + "…"} <= set(words)
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.id)
+def test_every_figure_keeps_the_contract(tiny_graph, run_of, section):
+    """Numbers under their names, a picture, and a place on the page: for any figure that is registered."""
+    folder = run_of(tiny_graph)
+    shares = {"weights": [[0.5, 0.5, 0.5]] * 2, "relation_weights": [[1.0, 0.5, 0.5]]}
+    write_json(folder / "seed-0" / "relations.json", {"subsets": ["a", "a + b"], "relations": ["a"], **shares})
+    run = open_run(tiny_graph, folder)
+    for module in section.modules:
+        assert charts_of(module, run), module
+    charts, page = section.charts(run), render(run)
+    names = [chart.name for one in SECTIONS for chart in one.charts(run)]
+    assert len(set(names)) == len(names)
+    for chart in charts:
+        assert chart.rows
+        assert {len(row) for row in chart.rows} == {len(chart.header)}
+        assert f"<h3>{chart.title}</h3>" in page
+        if chart.cells is None:
+            assert str(chart.svg()) in page
+        else:
+            assert chart.cells.shares.shape == (len(chart.cells.rows), len(chart.cells.columns))
+            assert ((chart.cells.shares >= 0) & (chart.cells.shares <= 1)).all()

@@ -36,7 +36,7 @@ def relation_weights(run: FinishedRun) -> Weights | None:
 
 def single_relation_weights(run: FinishedRun) -> Weights | None:
     """Return one group a relation: what its subsets have, shared out among their relations."""
-    return weights_of(run, "relations", "relation_weights", "single-relations", "Weights of the single relations")
+    return weights_of(run, "relations", "relation_weights", "single-relations", "Single relations")
 
 
 def weights_of(run: FinishedRun, groups: str, weights: str, name: str, title: str) -> Weights | None:
