@@ -143,13 +143,12 @@ def make_ogb(folder: Path, variant: int) -> None:
 
 def make_hops(folder: Path, variant: int) -> None:
     from gamlp.graph.build.csr import adjacency_from_edges
-    from gamlp.propagate.cache import propagate_into
-    from gamlp.propagate.normalize import Normalization
+    from gamlp.propagate import LocalEngine, Propagation
 
     edges, features, _, _ = tables(folder.with_name("unused"), variant)
     adjacency = adjacency_from_edges(edges[:, 0], edges[:, 1], nodes=24)
-    options: dict[str, Any] = {"rows": np.arange(0, 24, 2), "stationary": True}
-    propagate_into(folder, adjacency, features, hops=2, normalization=Normalization(), **options)
+    spec = Propagation(2, rows=np.arange(0, 24, 2), stationary=True)
+    LocalEngine().propagate_to(folder, adjacency, features, spec)
 
 
 def read_hops(folder: Path) -> str:

@@ -103,7 +103,7 @@ SCENARIOS = [
     Scenario("propagate over hops", propagate(*OLD_HOPS), "out", before="old hops"),
     Scenario(
         "propagate on disk", propagate("--out", "OUT", "--memory", "2.25MiB"), "out",
-        work="gamlp.propagate.disk_block:StreamedBlock.carry", through_power=False,
+        work="gamlp.propagate.block:Block.compute", through_power=False,
     ),
     Scenario(
         "train", train, "out", again=lambda place: ["train", "--resume", str(place / "out"), "--json"],

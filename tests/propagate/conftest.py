@@ -6,7 +6,7 @@ import pytest
 @pytest.fixture(scope="session")
 def ray_here():
     """Three workers, a small store, no dashboard."""
-    from gamlp.propagate.ray_cluster import ENVIRONMENT
+    from gamlp.propagate.engines.ray_cluster import ENVIRONMENT
 
     ray = pytest.importorskip("ray")
     with pytest.MonkeyPatch.context() as patch:

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 
 from gamlp.graph.build.csr import adjacency_from_edges
-from gamlp.propagate.ray_cluster import ENVIRONMENT, cluster, machines
-from gamlp.propagate.ray_engine import propagate_on_cluster
+from gamlp.propagate import Propagation
+from gamlp.propagate.engines.ray import RayEngine
+from gamlp.propagate.engines.ray_cluster import ENVIRONMENT, cluster, machines
 
 HOPS = 300
 
@@ -39,7 +40,7 @@ def main(folder: Path) -> None:
         before = at_work(ray)
         taker = threading.Thread(target=take_away, args=(there, lost, folder / "hops.partial"))
         taker.start()
-        propagate_on_cluster(folder / "hops", *graph(), hops=HOPS, memory=2**22)
+        RayEngine(2**22).propagate_to(folder / "hops", *graph(), Propagation(HOPS))
         taker.join()
         after = at_work(ray)
         while after == before:  # the others may be done before Ray has given up on it

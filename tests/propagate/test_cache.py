@@ -10,32 +10,37 @@ from numpy.testing import assert_array_equal
 
 from gamlp.errors import StorageError
 from gamlp.graph.build.csr import adjacency_from_edges
-from gamlp.propagate import Normalization, engine, propagate
-from gamlp.propagate.cache import HopsCache, cached_propagate, hops_key
+from gamlp.propagate import LocalEngine, Normalization, Propagation, Restart
+from gamlp.propagate.cache import HopsCache
+from gamlp.propagate.job import Job
 
 GRAPH = adjacency_from_edges(np.array([0, 1, 2]), np.array([1, 2, 3]), nodes=4)
 FEATURES = np.arange(8, dtype=np.float32).reshape(4, 2)
 
 
+def propagate(cache, **options):
+    return LocalEngine(cache=cache).propagate(GRAPH, FEATURES, Propagation(**options))
+
+
 @pytest.fixture
 def runs(monkeypatch):
     """Count how often hops are computed."""
-    calls = []
+    calls, run = [], LocalEngine.run
 
-    def counted(*arguments, **options):
-        calls.append(options)
-        return propagate(*arguments, **options)
+    def counted(self, job, *rest):
+        calls.append(job)
+        run(self, job, *rest)
 
-    monkeypatch.setattr(engine, "propagate", counted)
+    monkeypatch.setattr(LocalEngine, "run", counted)
     return calls
 
 
 def test_the_second_time_is_read_from_disk(tmp_path, runs):
     options = {"hops": 2, "rows": np.array([3, 0]), "stationary": True}
-    first = cached_propagate(tmp_path, GRAPH, FEATURES, **options)
-    second = cached_propagate(tmp_path, GRAPH, FEATURES, **options)
+    first = propagate(tmp_path, **options)
+    second = propagate(tmp_path, **options)
     assert len(runs) == 1
-    direct = propagate(GRAPH, FEATURES, **options)
+    direct = propagate(None, **options)
     for hops in (first, second):
         assert isinstance(hops.values, np.memmap)
         assert_array_equal(hops.values, direct.values)
@@ -45,13 +50,13 @@ def test_the_second_time_is_read_from_disk(tmp_path, runs):
 
 
 def test_without_a_folder_nothing_is_stored(runs):
-    assert cached_propagate(None, GRAPH, FEATURES, hops=1).values.shape == (4, 2, 2)
+    assert propagate(None, hops=1).values.shape == (4, 2, 2)
     assert len(runs) == 1
 
 
 def test_whatever_changes_the_result_changes_the_key():
-    def key(graph=GRAPH, features=FEATURES, *, hops=2, normalization=Normalization(), **options):  # noqa: B008
-        return hops_key(graph, features, hops=hops, normalization=normalization, **options)
+    def key(graph=GRAPH, features=FEATURES, *, hops=2, device="cpu", **options):
+        return Job(graph, features, Propagation(hops, **options)).key(device)
 
     other = adjacency_from_edges(np.array([0, 1]), np.array([1, 3]), nodes=4)
     keys = [
@@ -66,6 +71,13 @@ def test_whatever_changes_the_result_changes_the_key():
         key(keep="last"),
         key(stationary=True),
         key(storage="float16"),
+        key(restart=Restart(0.5)),
+        key(restart=Restart(0.6)),
+        key(restart=Restart(0.5, -1)),
+        key(restart=Restart(0.5, high=2)),
+        key(restart=Restart(0.5, fixed=np.array([1]))),
+        key(restart=Restart(0.5, fixed=np.array([2]))),
+        key(device="cuda"),
     ]
     assert len(set(keys)) == len(keys)
     assert key() == key(features=FEATURES.copy())
@@ -73,7 +85,7 @@ def test_whatever_changes_the_result_changes_the_key():
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "no values", "no list", "not json", "list without files"])
 def test_damaged_hops_are_computed_again(tmp_path, runs, caplog, damage):
-    expected = np.array(cached_propagate(tmp_path, GRAPH, FEATURES, hops=2).values)
+    expected = np.array(propagate(tmp_path, hops=2).values)
     folder = next(tmp_path.iterdir())
     values, listing = folder / "values.npy", folder / "hops.json"
     content = values.read_bytes()
@@ -88,12 +100,12 @@ def test_damaged_hops_are_computed_again(tmp_path, runs, caplog, damage):
     else:
         listing.write_text("{" if damage == "not json" else '{"format": 1}')
     with caplog.at_level(logging.WARNING, logger="gamlp"):
-        again = cached_propagate(tmp_path, GRAPH, FEATURES, hops=2)
+        again = propagate(tmp_path, hops=2)
     assert_array_equal(again.values, expected)
     assert len(runs) == 2
     assert "computed again" in caplog.text
     assert [path.name for path in tmp_path.iterdir()] == [folder.name]
-    cached_propagate(tmp_path, GRAPH, FEATURES, hops=2)
+    propagate(tmp_path, hops=2)
     assert len(runs) == 2
 
 
@@ -103,6 +115,11 @@ def test_an_interrupted_write_leaves_nothing_behind(tmp_path, monkeypatch):
 
     monkeypatch.setattr("gamlp.storage.directories.put_in_place", fail)
     with pytest.raises(StorageError, match="No space left"):
-        cached_propagate(tmp_path, GRAPH, FEATURES, hops=1)
+        propagate(tmp_path, hops=1)
     assert list(tmp_path.iterdir()) == []
     assert HopsCache(tmp_path).load("0" * 32) is None
+
+
+def test_a_transient_engine_keeps_nothing(tmp_path):
+    LocalEngine(cache=tmp_path).transient().propagate(GRAPH, FEATURES, Propagation(1))
+    assert list(tmp_path.iterdir()) == []

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +20,10 @@ from scipy import sparse
 
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate import Normalization, Propagator, float16, layout, memory, propagate
-from gamlp.propagate.plan import equal_work, plan
+from gamlp.propagate import LocalEngine, Normalization, Propagation, compiled, float16, layout
+from gamlp.propagate.block import Block
+from gamlp.propagate.chunks import equal_work, plan_chunks
+from gamlp.propagate.sinks import ArraySink
 from gamlp.storage.huge_pages import empty
 from gamlp.storage.threads import available, ranges, workers
 
@@ -42,11 +47,15 @@ def features():
 
 
 def hops_of(adjacency, features, *, threads=2, widest=3, longest=700, storage="float32", self_loops=True):
-    ready = plan(adjacency, Normalization(0.5, self_loops), threads=threads, longest=longest)
+    spec = Propagation(2, Normalization(0.5, self_loops), storage=storage)
+    plan = plan_chunks(adjacency, self_loops=self_loops, longest=longest)
+    values = np.empty((len(features), 3, features.shape[1]), storage)
     with workers(threads) as run:
-        return memory.compute(
-            ready, features, hops=2, rows=None, last_only=False, storage=storage, run=run, widest=widest
-        )
+        block = Block(plan, spec, 16 * widest, run, threads=threads)
+        for columns in layout.column_blocks(features.shape[1], widest, nodes=len(features), itemsize=values.itemsize):
+            with ArraySink(values, [0, 1, 2]).block(0, columns) as rows:
+                block.compute(features, columns, rows, lambda: None)
+    return values
 
 
 @pytest.mark.parametrize("storage", ["float32", "float16"])
@@ -61,7 +70,7 @@ def test_bits_do_not_depend_on_threads_or_blocks(hub_graph, features, storage):
 
 @pytest.mark.parametrize("self_loops", [True, False])
 def test_hubs_in_segments_equal_hubs_in_one_go(hub_graph, features, self_loops):
-    ready = plan(hub_graph, Normalization(0.5, self_loops), threads=2, longest=700)
+    ready = plan_chunks(hub_graph, self_loops=self_loops, longest=700)
     assert_array_equal(ready.hubs, [17])
     assert len(ready.segments) == 6  # 3,999 neighbours: 5 × 700 and the rest
     cut = hops_of(hub_graph, features, longest=700, self_loops=self_loops)
@@ -90,10 +99,10 @@ def test_a_processor_without_vectors_gives_the_same_bits(hub_graph, features, tm
     program = f"""
 import numpy as np
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate import propagate, kernels
+from gamlp.propagate import Propagation, propagate, kernels
 assert not kernels.cpu_features() & {{"avx", "f16c"}} and kernels.widest_block() == 3
 data = np.load({str(tmp_path / "in.npz")!r})
-hops = propagate(Adjacency(data["indptr"], data["indices"]), data["features"], hops=2, storage="float16")
+hops = propagate(Adjacency(data["indptr"], data["indices"]), data["features"], Propagation(2, storage="float16"))
 np.save({str(tmp_path / "out.npy")!r}, hops.values)
 """
     plain = {**os.environ, "NUMBA_CPU_NAME": "x86-64", "NUMBA_CPU_FEATURES": "+sse2", "NUMBA_CACHE_DIR": str(tmp_path)}
@@ -173,7 +182,8 @@ def test_every_width_of_rows_equals_scipy(hub_graph, columns, storage):
     x = np.random.default_rng(4).standard_normal((hub_graph.nodes, columns)).astype(np.float32)
     matrix = sparse.csr_array((np.ones(hub_graph.entries), hub_graph.indices, hub_graph.indptr))
     expected = matrix @ x.astype(np.float64) / np.maximum(np.diff(hub_graph.indptr), 1)[:, None]
-    found = propagate(hub_graph, x, hops=1, normalization=Normalization(0.0, self_loops=False), storage=storage)
+    spec = Propagation(1, Normalization(0.0, self_loops=False), storage=storage)
+    found = LocalEngine().propagate(hub_graph, x, spec)
     assert_allclose(found.values[:, 1], expected, atol=1e-5 if storage == "float32" else 2e-3)
 
 
@@ -195,9 +205,39 @@ def test_threads_return_in_order_and_pass_errors_on(monkeypatch):
     assert ranges(5, 2) == [(0, 2), (2, 4), (4, 5)]
 
 
-def test_propagator_may_run_in_several_threads_at_once(hub_graph, features):
-    operator = Propagator(hub_graph, Normalization())
-    expected = operator(features)
+def test_engines_may_run_in_several_threads_at_once(hub_graph, features):
+    propagate = partial(LocalEngine().propagate, hub_graph, features, Propagation(1))
+    expected = propagate().values
     with workers(3) as run:
-        for result in run([lambda: operator(features)] * 4):
-            assert_array_equal(result, expected)
+        for result in run([propagate] * 4):
+            assert_array_equal(result.values, expected)
+
+
+def test_compiled_code_is_not_used_after_any_source_of_the_kernels_changed(tmp_path, monkeypatch):
+    """What was compiled from an older float16 must not be loaded, though the file of the function is the same."""
+    for name in compiled.SOURCES:
+        shutil.copy(Path(compiled.__file__).with_name(name), tmp_path)
+    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "compiled.py"))
+    before = compiled.source_stamp()
+    assert before == compiled.source_stamp()
+    os.utime(tmp_path / "kernels.py", ns=(1, 1))
+    assert compiled.source_stamp() == before  # the date says nothing
+    with (tmp_path / "float16.py").open("a") as file:
+        file.write("# changed")
+    assert compiled.source_stamp() != before
+
+
+def test_the_stamp_decides_whether_compiled_code_is_loaded(tmp_path):
+    (tmp_path / "some.py").write_text(
+        "import sys\nfrom gamlp.propagate import compiled\ncompiled.source_stamp = lambda: sys.argv[1]\n"
+        "@compiled.kernel\ndef twice(x):\n    return 2 * x\n"
+        "assert twice(3) == 6\nprint(sum(twice.stats.cache_hits.values()))\n"
+    )
+    here = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    hits = [
+        subprocess.run(
+            [sys.executable, str(tmp_path / "some.py"), stamp], env=here, check=True, capture_output=True, text=True
+        ).stdout.strip()
+        for stamp in ("a", "a", "b", "b")
+    ]
+    assert hits == ["0", "1", "0", "1"]

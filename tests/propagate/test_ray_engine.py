@@ -21,11 +21,14 @@ from gamlp.errors import ClusterError, SettingsError, StorageError
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.progress import report_to
-from gamlp.propagate import propagate, ray_engine, ray_work
-from gamlp.propagate.disk_budget import budget
+from gamlp.propagate import LocalEngine, Propagation
+from gamlp.propagate.budget import budget
+from gamlp.propagate.engines import ray as ray_engine
+from gamlp.propagate.engines.ray import RayEngine
+from gamlp.propagate.engines.ray_cluster import ENVIRONMENT, Machine, Slots, cluster, slots
+from gamlp.propagate.engines.ray_task import PackedJob, Watch
+from gamlp.propagate.file_array import FileArray
 from gamlp.propagate.hops_folder import load_hops
-from gamlp.propagate.ray_cluster import Machine, Slots, slots
-from gamlp.propagate.ray_engine import Watch, propagate_on_cluster
 
 RNG = np.random.default_rng(0)
 GRAPH = adjacency_from_edges(*RNG.integers(0, 400, (2, 3000)), nodes=400)
@@ -33,6 +36,16 @@ FEATURES = RNG.normal(size=(400, 48)).astype(np.float32)  # three cache lines: t
 LITTLE = 3 * 2**20
 GIB = 2**30
 HOP_BYTES = 400 * 16 * 4  # of a block
+
+
+def propagate(adjacency, features, **options):
+    """Propagate in memory."""
+    return LocalEngine().propagate(adjacency, features, Propagation(**options))
+
+
+def propagate_on_cluster(folder, adjacency, features, *, memory, **options):
+    """Propagate on a cluster into a folder."""
+    return RayEngine(memory).propagate_to(folder, adjacency, features, Propagation(**options))
 
 
 def test_a_cluster_is_shared_out_by_memory_then_by_processors():
@@ -60,12 +73,10 @@ def test_blocks_are_as_many_as_run_at_once_but_whole_lines():
 
 def test_a_block_that_is_tried_again_does_not_count_twice():
     watch = Watch()
+    assert watch.total() == 0
     for block, hop in ((0, 1), (0, 2), (1, 1), (0, 1)):
-        watch.reached("a", block, hop)
-    assert watch.total("a") == 3
-    assert watch.total("b") == 0
-    watch.forget("a")
-    assert watch.total("a") == 0
+        watch.reached(block, hop)
+    assert watch.total() == 3
 
 
 class Collected:
@@ -86,7 +97,7 @@ class Collected:
 
 @pytest.mark.skipif(not Path("/proc/self/cmdline").exists(), reason="finds the worker through /proc")
 def test_a_killed_worker_changes_nothing(ray_here, tmp_path):
-    """Three workers carry a block each through 300 hops; one is killed once a block has come through 50."""
+    """Three workers compute a block each through 300 hops; one is killed once a block has come through 50."""
     killer = Killer(tmp_path / "hops.partial", after_hop=50)
     killer.start()
     report_to(shown := Collected())
@@ -142,11 +153,11 @@ def size_of(path):
 
 
 def busy_workers():
-    """Return the processes that carry a block: Ray names them so."""
+    """Return the processes that compute a block: Ray names them so."""
     found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if place.read_bytes().startswith(b"ray::carry_block"):
+            if place.read_bytes().startswith(b"ray::run_block"):
                 found.append(int(place.parent.name))
         except OSError:
             continue
@@ -159,7 +170,7 @@ class Deadly:
     ndim, dtype = 2, np.dtype(np.float32)
 
     def __init__(self, values, cure):
-        self.values, self.shape, self.cure = values, values.shape, cure
+        self.values, self.shape, self.cure, self.content = values, values.shape, cure, [values]
 
     def __len__(self):
         return len(self.values)
@@ -174,7 +185,7 @@ def test_a_block_that_is_lost_every_time_ends_the_run_and_finished_ones_are_kept
     ray_here.cloudpickle.register_pickle_by_value(sys.modules[__name__])
     monkeypatch.setattr(ray_engine, "RETRIES", 1)
     features = Deadly(FEATURES, tmp_path / "cure")
-    work = {"hops": 2, "memory": LITTLE, "key": "x"}
+    work = {"hops": 2, "memory": LITTLE}
     with pytest.raises(ClusterError, match="Block 3 was lost 2 times"):
         propagate_on_cluster(tmp_path / "hops", GRAPH, features, **work)
     assert not (tmp_path / "hops").exists()
@@ -186,12 +197,12 @@ def test_a_block_that_is_lost_every_time_ends_the_run_and_finished_ones_are_kept
 
 
 def test_blocks_return_from_machines_that_do_not_see_the_folder(ray_here, tmp_path, monkeypatch):
-    packed_of = ray_work.Packed.of
+    packed_of = PackedJob.of
 
     def elsewhere(*what, **options):
         return replace(packed_of(*what, **options), token=tmp_path / "not" / "here")
 
-    monkeypatch.setattr(ray_work.Packed, "of", elsewhere)
+    monkeypatch.setattr(PackedJob, "of", elsewhere)
     rows = np.array([399, 5, 17])
     found = propagate_on_cluster(tmp_path / "hops", GRAPH, FEATURES, hops=2, rows=rows, memory=LITTLE)
     assert_array_equal(found.values, propagate(GRAPH, FEATURES, hops=2, rows=rows).values)
@@ -206,7 +217,7 @@ def test_files_are_named_not_sent(ray_here, tmp_path, monkeypatch):
     found = propagate_on_cluster(tmp_path / "hops", Adjacency(indptr, indices), features, hops=2, memory=LITTLE)
     assert_array_equal(found.values, propagate(GRAPH, FEATURES, hops=2).values)
     (tmp_path / "features.npy").rename(tmp_path / "moved.npy")
-    gone = ray_work.OnFile("/nowhere/features.npy", 1, 0, "<f4", (1,), by_columns=False)
+    gone = FileArray("/nowhere/features.npy", 1, 0, "<f4", (1,), by_columns=False)
     with pytest.raises(StorageError, match=r"does not see /nowhere/features.npy.\nKeep the graph on storage"):
         gone.open()
 
@@ -230,3 +241,12 @@ def test_the_command_line_takes_the_same_road(ray_here, make_planted, tmp_path):
         done = CliRunner().invoke(app, [*words, str(tmp_path / engine), "--engine", engine, *limit, "--json"])
         assert done.exit_code == 0, done.output
     assert_array_equal(load_hops(tmp_path / "ray").values, load_hops(tmp_path / "memory").values)
+
+
+def test_the_environment_is_left_as_it_was(ray_here, monkeypatch):
+    for name in ENVIRONMENT:
+        monkeypatch.delenv(name, raising=False)
+    before = dict(os.environ)
+    with cluster() as ray:
+        assert ray is ray_here
+    assert dict(os.environ) == before

@@ -6,7 +6,7 @@ import pytest
 from gamlp.errors import SettingsError
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.splits import Split
-from gamlp.propagate import Normalization
+from gamlp.propagate import LocalEngine, Normalization, Propagation
 from gamlp.propagate.subset_hops import Shelf, shelf_of, subset_hops, subsets_at_a_time
 from gamlp.propagate.subsets import draw_subsets, subsets_of
 
@@ -63,7 +63,7 @@ SUBSETS = [("writes", "first"), ("cites",), ("writes", "at"), ("writes", "cites"
 @pytest.mark.parametrize("budget", [8.0, 1e-7], ids=["in memory", "on disk"])
 def test_hops_equal_loops_in_float64(graph, budget):
     rows = np.array([0, 2, 3])
-    found = subset_hops(graph, graph.features, SUBSETS, hops=3, rows=rows, budget=budget, normalization=MEAN)
+    found = subset_hops(LocalEngine(), graph, graph.features, SUBSETS, Propagation(3, MEAN, rows=rows), budget=budget)
     values = found.values if budget == 8 else shelf_of(found).take(np.arange(3))
     assert isinstance(found.values, Shelf) == (budget < 8)
     assert values.shape == (3, 4, 4, 2)
@@ -72,24 +72,24 @@ def test_hops_equal_loops_in_float64(graph, budget):
         np.testing.assert_allclose(values[:, number], by_hand(graph, subset, 3)[rows], rtol=1e-6)
 
 
-def test_the_engine_on_disk_gives_the_same(graph, tmp_path):
-    wanted = {"hops": 2, "rows": np.arange(4), "normalization": MEAN}
-    here = subset_hops(graph, graph.features, SUBSETS, **wanted)
-    there = subset_hops(graph, graph.features, SUBSETS, cache=tmp_path, memory=2**27, **wanted)
-    np.testing.assert_allclose(there.values, here.values, rtol=1e-6)
+def test_a_memory_limit_gives_the_same(graph, tmp_path):
+    wanted = (graph, graph.features, SUBSETS, Propagation(2, MEAN, rows=np.arange(4)))
+    here = subset_hops(LocalEngine(), *wanted, budget=8)
+    there = subset_hops(LocalEngine(2**27, tmp_path), *wanted, budget=8)
+    np.testing.assert_array_equal(there.values, here.values)
 
 
 def test_one_hop_by_hand(graph):
-    found = subset_hops(graph, graph.features, [("writes", "first")], hops=1, rows=np.arange(4), normalization=MEAN)
+    spec = Propagation(1, MEAN, rows=np.arange(4))
+    found = subset_hops(LocalEngine(), graph, graph.features, [("writes", "first")], spec, budget=8)
     # author 0 wrote papers 0 and 1 and is first on 0, author 1 wrote 1 and 2 and is first on 2
     expected = [[1, 1], [2, 3], [3, 5], [0, 0]]  # paper 0: author 0 twice; 1: both; 2: author 1 twice; 3: nobody
     assert found.values[:, 0, 1].tolist() == expected
 
 
 def test_the_limit_is_the_mean_over_the_subsets(graph):
-    found = subset_hops(
-        graph, graph.features, [("cites",), ("about",)], hops=1, rows=np.arange(4), stationary=True, normalization=MEAN
-    )
+    spec = Propagation(1, MEAN, rows=np.arange(4), stationary=True)
+    found = subset_hops(LocalEngine(), graph, graph.features, [("cites",), ("about",)], spec, budget=8)
     # cites: papers 0–1–2 in a row, degrees 1, 2, 1 of 4; about: 0 with topic 0; 1 and 2 with topic 1, degrees 1, 1, 2
     papers, topics = graph.features[:4], graph.features[6:8]
     cites = (papers[0] + 2 * papers[1] + papers[2]) / 4
@@ -100,7 +100,8 @@ def test_the_limit_is_the_mean_over_the_subsets(graph):
 
 def test_temporary_files_go_with_the_hops(graph, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    found = subset_hops(graph, graph.features, SUBSETS, hops=2, rows=np.arange(4), budget=1e-7, normalization=MEAN)
+    spec = Propagation(2, MEAN, rows=np.arange(4))
+    found = subset_hops(LocalEngine(), graph, graph.features, SUBSETS, spec, budget=1e-7)
     assert len(list(tmp_path.glob("gamlp-hops-*"))) == 1
     fewer = shelf_of(found).first_hops(2)
     del found

@@ -1,16 +1,12 @@
 """Adjacency and engines on graphs of every odd shape, against float64 matrices."""
 
-import tempfile
-from pathlib import Path
-
 import numpy as np
 from graphs import dense, edge_lists, features_of, normalised, propagated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamlp.graph.build.csr import adjacency_from_edges
-from gamlp.propagate import Normalization, propagate
-from gamlp.propagate.disk import propagate_to
+from gamlp.propagate import LocalEngine, Normalization, Propagation, Restart
 from gamlp.propagate.stationary import stationary_features
 
 QUICK = settings(max_examples=40, deadline=None, derandomize=True)
@@ -35,20 +31,27 @@ def test_an_edge_list_becomes_its_matrix(edges, loops):
 
 @QUICK
 @given(data=st.data(), edges=edge_lists(), r=st.sampled_from([0.0, 0.3, 0.5, 1.0]), self_loops=st.booleans())
-def test_both_engines_propagate_like_the_matrix(data, edges, r, self_loops):
+def test_hops_are_those_of_the_matrix_with_and_without_a_limit(data, edges, r, self_loops):
     features = data.draw(features_of(edges.nodes))
     hops = data.draw(st.integers(0, 4))
     rows = data.draw(st.none() | st.lists(st.integers(0, edges.nodes - 1), min_size=1, max_size=5, unique=True))
+    alpha = data.draw(st.none() | st.sampled_from([0.0, 0.6, 1.0]))
     adjacency = adjacency_from_edges(*edges[1:3], nodes=edges.nodes, weights=edges.weights)
-    expected = propagated(normalised(dense(edges, loops=False), r, self_loops=self_loops), features, hops)
-    options = {"hops": hops, "normalization": Normalization(r, self_loops)}
-    options["rows"] = None if rows is None else np.array(rows)
-    memory = propagate(adjacency, features, **options)
-    wanted = expected if rows is None else expected[rows]
-    np.testing.assert_allclose(memory.values, wanted, rtol=2e-4, atol=1e-5 * max(1, np.abs(wanted).max()))
-    with tempfile.TemporaryDirectory() as folder:
-        disk = propagate_to(Path(folder) / "hops", adjacency, features, memory=3 * 2**20, **options)
-        np.testing.assert_array_equal(disk.values, memory.values)
+    step = normalised(dense(edges, loops=False), r, self_loops=self_loops)
+    expected = propagated(step, features, hops)
+    if alpha is not None:
+        values = [features.astype(np.float64)]
+        for _ in range(hops):
+            values.append((alpha * step @ values[-1] + (1 - alpha) * values[0]).clip(-2, 3))
+        expected = np.stack(values, axis=1)
+    restart = None if alpha is None else Restart(alpha, -2, 3)
+    wanted = None if rows is None else np.array(rows)
+    spec = Propagation(hops, Normalization(r, self_loops), rows=wanted, restart=restart)
+    found = LocalEngine().propagate(adjacency, features, spec)
+    expected = expected if rows is None else expected[rows]
+    np.testing.assert_allclose(found.values, expected, rtol=2e-4, atol=1e-5 * max(1, np.abs(expected).max()))
+    limited = LocalEngine(memory=3 * 2**20).propagate(adjacency, features, spec)
+    np.testing.assert_array_equal(limited.values, found.values)
 
 
 @QUICK

@@ -61,7 +61,7 @@ import torch
 sys.path.insert(0, sys.argv[2])
 from conftest import planted_graph
 from gamlp.model import build_network
-from gamlp.propagate import propagate
+from gamlp.propagate import Propagation, propagate
 from gamlp.settings import Settings
 from gamlp.train.batches import batches
 from gamlp.train.distributed import ALONE, joined
@@ -75,7 +75,7 @@ reliable = graph.split.test[:17]
 teacher = np.random.default_rng(0).dirichlet(np.ones(3), 17).astype(np.float32)
 data = StageData(graph.split.train, graph.labels[graph.split.train], graph.split.valid,
                 graph.labels[graph.split.valid], reliable, teacher)
-inputs = Inputs(propagate(graph.adjacency, graph.features, hops=2), None, graph.nodes)
+inputs = Inputs(propagate(graph.adjacency, graph.features, Propagation(2)), None, graph.nodes)
 
 def gradients(together):
     network = build_network(settings, features=12, classes=3, subsets=0, seed=1)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
 
 from gamlp.errors import MissingExtraError, SettingsError, did_you_mean
-
-if TYPE_CHECKING:
-    from gamlp.propagate.cache import Writer
 
 ENGINES = ("memory", "disk", "ray")
 
@@ -28,7 +25,7 @@ class Choice:
     """The memory of an engine that writes to a folder, None for the one in memory; and what writes, if not the disk."""
 
     memory: int | None = None
-    write: Writer | None = None
+    write: Any = None
 
 
 def chosen(engine: str | None, memory: str | None, address: str | None, device: str) -> Choice:
@@ -46,18 +43,18 @@ def chosen(engine: str | None, memory: str | None, address: str | None, device: 
         return Choice()
     if device != "cpu":
         raise SettingsError(f"The engine '{engine}' was asked to use '{device}'.\nIt runs on processors: cpu.")
-    from gamlp.propagate.disk import MEMORY
+    from gamlp.propagate.engines.ray import MEMORY
 
     return Choice(MEMORY if memory is None else parse_size(memory), by_ray(address) if engine == "ray" else None)
 
 
-def by_ray(address: str | None) -> Writer:
+def by_ray(address: str | None) -> Any:
     """Return the engine for clusters; refuse it at once where ray is not installed."""
     from functools import partial
     from importlib.util import find_spec
 
     if find_spec("ray") is None:
         raise MissingExtraError("ray", "The engine for clusters")
-    from gamlp.propagate.ray_engine import propagate_on_cluster
+    from gamlp.propagate.engines.ray import RayEngine
 
-    return partial(propagate_on_cluster, address=address)
+    return partial(RayEngine, address=address)

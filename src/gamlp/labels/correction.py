@@ -98,7 +98,7 @@ def correct(
     fixed = Restart(how.alpha, -np.inf, np.inf, fixed=known.ids)
     restart = Restart(how.alpha, -1, 1) if how.scale is None else fixed
     spec = Propagation(how.steps, how.normalization, rows=rows, keep="last", restart=restart)
-    errors = engine.propagate(adjacency, start, spec).values[:, -1]
+    errors = engine.transient().propagate(adjacency, start, spec).values[:, -1]
     size = float(np.abs(start.rows).sum()) / len(known.ids)
     scale = autoscale(errors, size) if how.scale is None else np.float32(how.scale)
     return np.asarray((scores if rows is None else scores[rows]) + scale * errors)
@@ -116,4 +116,4 @@ def smooth(
 ) -> Array:
     """Return `scores` (N, C) of `rows` spread with the truth in place of the known rows, (R, C)."""
     spec = Propagation(how.steps, how.normalization, rows=rows, keep="last", restart=Restart(how.alpha))
-    return engine.propagate(adjacency, WithRows(scores, known.ids, known.rows), spec).values[:, -1]
+    return engine.transient().propagate(adjacency, WithRows(scores, known.ids, known.rows), spec).values[:, -1]

@@ -48,7 +48,7 @@ def label_hops(
         raise SettingsError(f"The labels are to be dealt into {folds} parts.\nGive 1 for plain label hops, or more.")
     spec = replace(spec, keep="last", stationary=False)
     if folds == 1:
-        return engine.propagate(adjacency, initial, spec).values[:, -1].astype(np.float32, copy=False)
+        return engine.transient().propagate(adjacency, initial, spec).values[:, -1].astype(np.float32, copy=False)
 
     part_of = deal(adjacency.nodes, train_ids, folds, seed)  # (N,), 0 = not a training node
     part_of_row = part_of if spec.rows is None else part_of[spec.rows]  # (R,)
@@ -56,7 +56,7 @@ def label_hops(
     for part in range(folds + 1):
         labels = initial.only(part_of[initial.ids] == part)
         if len(labels.ids):
-            hop = engine.propagate(adjacency, labels, spec).values[:, -1]
+            hop = engine.transient().propagate(adjacency, labels, spec).values[:, -1]
             for first, last in ranges(len(result), ROWS_AT_ONCE):
                 sees = (part_of_row[first:last] != part) | (part == 0)
                 result[first:last][sees] += hop[first:last][sees]

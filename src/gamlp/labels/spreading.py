@@ -34,7 +34,7 @@ def label_propagation(
     start = initial_labels(adjacency.nodes, classes, train_ids, train_labels)
     normalization = normalization or Normalization(r=0.5, self_loops=False)
     spec = Propagation(steps, normalization, rows=rows, keep="last", restart=Restart(alpha))
-    scores = engine.propagate(adjacency, start, spec).values[:, -1]
+    scores = engine.transient().propagate(adjacency, start, spec).values[:, -1]
     shares = start.rows.sum(axis=0) / len(train_ids) if len(train_ids) else np.full(classes, 1 / classes)
     return to_probabilities(scores, otherwise=shares)
 

@@ -71,7 +71,7 @@ def seconds_an_entry(x: Array, run: Run) -> float:
     indices = random.integers(0, len(x), rows * DEGREE).astype(np.int32)
     indptr = np.arange(rows + 1, dtype=np.int64) * DEGREE
     out, scale = empty((rows, x.shape[1]), np.float32), np.ones(rows, np.float32)
-    fixed = (indptr, indices, None, x, False, out, scale, DEGREE)
+    fixed = (indptr, 0, indices, None, x, False, out, scale, DEGREE, 0)
     tasks = [partial(kernels.sum_rows, *fixed, *some, kernels.quads(x.shape[1])) for some in ranges(rows, rows // 16)]
     return best(lambda: run(tasks), 3, LEAST_SECONDS) / len(indices)
 

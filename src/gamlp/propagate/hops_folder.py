@@ -2,7 +2,7 @@
 
     values.npy (R, K+1, F), rows.npy?, stationary.npy?    hops.json: format, key, each file's size and hash
 
-The key is a hash of the graph, the features and every option (`cache.hops_key`): hops of a graph that has changed since
+The key is a hash of the graph, the features and every option (`Job.key`): hops of a graph that has changed since
 have another key.
 """
 

@@ -8,8 +8,7 @@ passed as uint16, widened on load and narrowed on store; the sums are float32 al
 Every element is summed in the order of the row's entries, without reassociation: the bits depend neither on the
 number of threads nor on the width of the blocks.
 
-The kernels run on one thread and without the interpreter's lock. What is compiled is kept on disk; numba looks at the
-date of this file alone to see whether that is still good, so after a change in `halves` touch this file too.
+The kernels run on one thread and without the interpreter's lock; what is compiled is kept on disk (`compiled`).
 """
 
 from __future__ import annotations
@@ -19,12 +18,13 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from gamlp.propagate import float16
+from gamlp.propagate.compiled import kernel
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import LINE
 
@@ -64,9 +64,10 @@ def widest_block() -> int:
     return 3  # 12 of 16 xmm
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def sum_rows(
-    indptr: Array,
+    offsets: Array,
+    base: int,
     indices: Array,
     weights: Array | None,
     x: Array,
@@ -74,22 +75,26 @@ def sum_rows(
     out: Array,
     scale: Array,
     longest: int,
+    row: int,
     first: int,
     last: int,
     shape: tuple[int, ...],
 ) -> None:
-    """Write rows first … last−1 of out = diag(scale) (A + own·I) x, but those of more than `longest` entries.
+    """Write rows row+first … row+last−1 of out = diag(scale) (A + own·I) x, but those of more than `longest` entries.
 
-    `shape` is `quads(columns)`: numba compiles one kernel for each length.
+    offsets, indices, weights and scale are those of a chunk that begins with row `row` and entry `base`; x and out are
+    whole. `shape` is `quads(columns)`: numba compiles one kernel for each length.
     """
     for i in range(first, last):
-        if indptr[i + 1] - indptr[i] <= longest:
-            gather(indices, weights, indptr[i], indptr[i + 1], x, i if own else -1, out, i, scale[i], shape)
+        if offsets[i + 1] - offsets[i] <= longest:
+            node = row + i if own else -1
+            gather(indices, weights, offsets[i] - base, offsets[i + 1] - base, x, node, out, row + i, scale[i], shape)
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def sum_segments(
     segments: Array,
+    base: int,
     indices: Array,
     weights: Array | None,
     x: Array,
@@ -98,17 +103,20 @@ def sum_segments(
     last: int,
     shape: tuple[int, ...],
 ) -> None:
-    """Write sums[s] = Σ over the entries start … stop−1 of segment s = (start, stop, own row or −1)."""
+    """Write sums[s] = Σ over the entries start … stop−1 of segment s = (start, stop, own row or −1).
+
+    s = first … last−1; indices and weights begin with entry `base`.
+    """
     for s in range(first, last):
-        gather(indices, weights, segments[s, 0], segments[s, 1], x, segments[s, 2], sums, s, 1.0, shape)
+        gather(indices, weights, segments[s, 0] - base, segments[s, 1] - base, x, segments[s, 2], sums, s, 1.0, shape)
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@kernel
 def join_segments(hubs: Array, starts: Array, sums: Array, out: Array, scale: Array, shape: tuple[int, ...]) -> None:
-    """Write out[hubs[h]] = scale · Σ of the sums starts[h] … starts[h+1]−1."""
+    """Write out[hubs[h]] = scale[h] · Σ of the sums starts[h] … starts[h+1]−1."""
     order = np.arange(sums.shape[0])
     for h in range(hubs.shape[0]):
-        gather(order, None, starts[h], starts[h + 1], sums, -1, out, hubs[h], scale[hubs[h]], shape)
+        gather(order, None, starts[h], starts[h + 1], sums, -1, out, hubs[h], scale[h], shape)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -1,7 +1,7 @@
 """Bring features into the kernel's layout and results out of it.
 
 Inside, a block of columns is a matrix (N, padded columns) of float32 or float16, see `huge_pages`; it holds
-y = D^(−r) x, times a power of two for each column (see `memory`).
+y = D^(−r) x, times a power of two for each column (see `block`).
 
 A hop pays for every cache line that a row of a block touches. Columns beyond the last whole line would cost each
 neighbour one line more, so a few of them go in a block of their own where that block stays in the cache.
@@ -13,14 +13,17 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 
+from gamlp.errors import NotFiniteError
 from gamlp.propagate import float16
+from gamlp.propagate.compiled import kernel
 from gamlp.propagate.kernels import LANES, cpu_features, padded
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import LINE
 
+TILE = 128  # rows written together, while they stay in a near cache
 CACHED = 2**26  # bytes of a narrow block; one that stays in the cache is nearly free
 
 
@@ -43,17 +46,78 @@ def bits(array: Array) -> Array:
     return array.view(np.uint16) if array.dtype == np.float16 else np.asarray(array)
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
-def pack(chunk: Array, scale: Array, columns: Array, x: Array, first: int) -> None:
-    """Write x[first + i, f] = chunk[i, f] · scale[first + i] · columns[f], and zeros into the padding."""
-    for i in range(chunk.shape[0]):
-        for f in range(chunk.shape[1]):
-            x[first + i, f] = stored(x, chunk[i, f] * scale[first + i] * columns[f])
-        for f in range(chunk.shape[1], x.shape[1]):
-            x[first + i, f] = 0
+def pack(values: Array, scale: Array, columns: Array, x: Array) -> None:
+    """Write x[i, f] = values[i, f] · scale[i] · columns[f], and zeros into the padding; values in either order."""
+    if values.flags.c_contiguous:
+        pack_rows(values, scale, columns, x)
+    else:
+        pack_columns(values.T, scale, columns, x)
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+def peaks(values: Array, scale: Array) -> Array:
+    """Return the largest |values[i, f]|·scale[i] of each column f; infinite or NaN if one of them is."""
+    if values.flags.c_contiguous:
+        return np.asarray(peaks_of_rows(values, scale))
+    return np.asarray(peaks_of_columns(values.T, scale))
+
+
+def column_scales(peaks: Array) -> Array:
+    """Return the power of two for each column that brings its peak just below 2¹⁵."""
+    if not np.isfinite(peaks).all():
+        raise NotFiniteError("Some features are NaN or infinite.\nFeatures must be finite numbers.")
+    exponent = np.frexp(peaks)[1]
+    return np.asarray(np.ldexp(np.float32(1), np.clip(15 - exponent, -100, 100)), dtype=np.float32)
+
+
+@kernel
+def pack_rows(values: Array, scale: Array, columns: Array, x: Array) -> None:
+    """See `pack`."""
+    for i in range(values.shape[0]):
+        for f in range(values.shape[1]):
+            x[i, f] = stored(x, values[i, f] * scale[i] * columns[f])
+        for f in range(values.shape[1], x.shape[1]):
+            x[i, f] = 0
+
+
+@kernel
+def pack_columns(values: Array, scale: Array, columns: Array, x: Array) -> None:
+    """See `pack`; values (F, N)."""
+    for start in range(0, values.shape[1], TILE):
+        stop = min(start + TILE, values.shape[1])
+        for f in range(values.shape[0]):
+            for i in range(start, stop):
+                x[i, f] = stored(x, values[f, i] * scale[i] * columns[f])
+        for f in range(values.shape[0], x.shape[1]):
+            for i in range(start, stop):
+                x[i, f] = 0
+
+
+@kernel
+def peaks_of_rows(values: Array, scale: Array) -> Array:
+    """See `peaks`.
+
+    Without their sign, floats are in the order of their bits as integers; infinities and NaN come last.
+    """
+    found = np.zeros(values.shape[1], np.int32)
+    for i in range(values.shape[0]):
+        for f in range(values.shape[1]):
+            found[f] = max(found[f], np.float32(values[i, f] * scale[i]).view(np.int32) & np.int32(0x7FFFFFFF))
+    return found.view(np.float32)
+
+
+@kernel
+def peaks_of_columns(values: Array, scale: Array) -> Array:
+    """See `peaks`; values (F, N)."""
+    found = np.zeros(values.shape[0], np.int32)
+    for f in range(values.shape[0]):
+        largest = np.int32(0)
+        for i in range(values.shape[1]):
+            largest = max(largest, np.float32(values[f, i] * scale[i]).view(np.int32) & np.int32(0x7FFFFFFF))
+        found[f] = largest
+    return found.view(np.float32)
+
+
+@kernel
 def unpack(
     x: Array,
     rows: Array | None,
@@ -65,15 +129,40 @@ def unpack(
     first: int,
     last: int,
 ) -> int:
-    """Write values[i, hop, column + f] = x[j, f] · scale[j] · columns[f], j = rows[i]; return how many overflowed."""
+    """Write values[i, hop, column + f] = x[j, f] · scale[i] · columns[f], j = rows[i]; return how many overflowed."""
     overflows = 0
     for i in range(first, last):
         j = i if rows is None else rows[i]
         for f in range(columns.shape[0]):
-            value = stored(values, number(x[j, f]) * scale[j] * columns[f])
+            value = stored(values, number(x[j, f]) * scale[i] * columns[f])
             values[i, hop, column + f] = value
             overflows += infinite(value)
     return overflows
+
+
+@kernel
+def return_to_start(
+    x: Array,
+    start: Array,
+    rows: Array | None,
+    scale: Array,
+    columns: Array,
+    alpha: float,
+    bounds: Array,
+) -> None:
+    """Write x[j, f] = clip(α x[j, f] + (1−α) s, scale[i]·bounds[:, f]), s = start[j, f]·scale[i]·columns[f].
+
+    j = rows[i]; alpha is a float32. Where the scale is 0, x[j] becomes 0: a node without a degree passes nothing on.
+    """
+    for i in range(scale.shape[0]):
+        j = i if rows is None else rows[i]
+        for f in range(columns.shape[0]):
+            value = np.float32(0)
+            if scale[i] != 0:
+                origin = number(start[j, f]) * scale[i] * columns[f]
+                value = alpha * number(x[j, f]) + (np.float32(1) - alpha) * origin
+                value = min(max(value, scale[i] * bounds[0, f]), scale[i] * bounds[1, f])
+            x[j, f] = stored(x, value)
 
 
 @intrinsic  # type: ignore[untyped-decorator]

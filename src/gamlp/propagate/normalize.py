@@ -13,6 +13,9 @@ import numpy as np
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Adjacency
 from gamlp.storage.files import Array
+from gamlp.storage.threads import ranges
+
+ROWS_A_STEP = 2**16
 
 
 @dataclass(frozen=True)
@@ -29,14 +32,21 @@ class Normalization:
 
 def degrees(adjacency: Adjacency, *, self_loops: bool) -> Array:
     """Return the diagonal of D (N,) float64: row sums, plus 1 with self-loops."""
-    if adjacency.weights is None:
-        sums = np.diff(adjacency.indptr).astype(np.float64)
-    else:
-        sums = np.zeros(adjacency.nodes)
-        filled = np.flatnonzero(np.diff(adjacency.indptr))  # reduceat cannot see an empty row
-        if len(filled):
-            sums[filled] = np.add.reduceat(adjacency.weights, adjacency.indptr[filled], dtype=np.float64)
+    sums = np.diff(adjacency.indptr).astype(np.float64) if adjacency.weights is None else row_sums(adjacency)
     return sums + 1.0 if self_loops else sums
+
+
+def row_sums(adjacency: Adjacency) -> Array:
+    """Return the sums of the weights of each row (N,) float64, reading some rows at a time."""
+    assert adjacency.weights is not None
+    sums = np.zeros(adjacency.nodes)
+    for first, last in ranges(adjacency.nodes, ROWS_A_STEP):
+        offsets = np.asarray(adjacency.indptr[first : last + 1])
+        filled = np.flatnonzero(np.diff(offsets))  # reduceat cannot see an empty row
+        if len(filled):
+            part = np.asarray(adjacency.weights[offsets[0] : offsets[-1]])
+            sums[first + filled] = np.add.reduceat(part, offsets[filled] - offsets[0], dtype=np.float64)
+    return sums
 
 
 def power(degree: Array, exponent: float) -> Array:

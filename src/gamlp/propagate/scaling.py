@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from gamlp.propagate.file_array import by_name, opened
+from gamlp.propagate.sources import ColumnSource
 from gamlp.storage.array_reader import ArrayReader
-from gamlp.storage.files import Array, is_whole_file
+from gamlp.storage.files import Array
 
 ROTATED = 2**28  # values of X from which the directions are found; of more, rows at equal distances are taken
 
@@ -57,19 +59,14 @@ class Scaling:
         return {name: value for name, value in named.items() if value is not None}
 
 
-class ScaledFeatures:
+class ScaledFeatures(ColumnSource):
     """Features (N, F) of a mapped file, or in memory, as a `Scaling` makes them, (N, k): seen[first:last, columns]."""
-
-    ndim, dtype = 2, np.dtype(np.float32)
 
     def __init__(self, features: Array, scaling: Scaling, sizes: Array | None = None) -> None:
         self.features, self.scaling, self._source = features, scaling, ArrayReader(features)
         width = features.shape[1] if scaling.directions is None else scaling.directions.shape[1]
         self.shape = (len(features), width)
         self.sizes = row_sizes(features, scaling.kind) if sizes is None else sizes
-
-    def __len__(self) -> int:
-        return self.shape[0]
 
     def __getitem__(self, at: Any) -> Array:
         rows, columns = at if isinstance(at, tuple) else (at, slice(None))
@@ -84,10 +81,7 @@ class ScaledFeatures:
 
     def __reduce__(self) -> Any:
         """Travel to another machine by the file's name."""
-        from gamlp.propagate.ray_work import OnFile
-
-        source = OnFile.of(self.features) if is_whole_file(self.features) else self.features
-        return _seen_again, (source, self.scaling, self.sizes)
+        return _scaled_again, (by_name(self.features), self.scaling, self.sizes)
 
     @property
     def content(self) -> list[Array | str]:
@@ -110,8 +104,8 @@ class ScaledFeatures:
         return np.ascontiguousarray(self._source.block(first, last, slice(*columns.indices(self.features.shape[1]))))
 
 
-def _seen_again(source: Any, scaling: Scaling, sizes: Array) -> ScaledFeatures:
-    return ScaledFeatures(source if isinstance(source, np.ndarray) else source.open(), scaling, sizes)
+def _scaled_again(features: Any, scaling: Scaling, sizes: Array) -> ScaledFeatures:
+    return ScaledFeatures(opened(features), scaling, sizes)
 
 
 def column_scale(features: Array) -> tuple[Array, Array]:

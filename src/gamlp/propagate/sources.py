@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gamlp.propagate.file_array import by_name, opened
 from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array
 
@@ -78,7 +79,8 @@ class WithRows(ColumnSource):
         return _put_rows(np.array(values, np.float32, order="C"), self.ids, self.rows, rows, columns)
 
     def __reduce__(self) -> Any:
-        return WithRows, (self.base, self.ids, self.rows)
+        """Travel to another machine by the file's name."""
+        return _with_rows, (by_name(self.base), self.ids, self.rows)
 
     @property
     def content(self) -> list[Array | str]:
@@ -88,6 +90,10 @@ class WithRows(ColumnSource):
     def check_unchanged(self) -> None:
         """Refuse to go on with a file that someone wrote to in the meantime."""
         self._source.check_unchanged()
+
+
+def _with_rows(base: Any, ids: Array, rows: Array) -> WithRows:
+    return WithRows(opened(base), ids, rows)
 
 
 def _in_order(ids: Array, rows: Array) -> tuple[Array, Array]:

@@ -7,6 +7,7 @@ X^(l) = clip( α Â X^(l−1) + (1 − α) X^(0) )                     with `res
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -53,6 +54,8 @@ class Propagation:
             raise SettingsError(f"keep is {self.keep!r}.\nExpected 'all' or 'last'.")
         if self.storage not in ("float32", "float16"):
             raise SettingsError(f"The storage of hops is {self.storage!r}.\nExpected 'float32' or 'float16'.")
+        if self.stationary and self.restart is not None:
+            raise SettingsError("X^(∞) was asked for beside a restart.\nIt is that of Â alone: leave one of them out.")
 
     def for_nodes(self, nodes: int) -> Propagation:
         """Return the same with the rows as int64; rows that such a graph does not have are refused."""
@@ -74,3 +77,21 @@ class Propagation:
     def kept_hops(self) -> list[int]:
         """The hops that are kept."""
         return [self.hops] if self.keep == "last" else list(range(self.hops + 1))
+
+    @cached_property
+    def sorted_rows(self) -> tuple[Array | None, Array | None]:
+        """The wanted rows in order, and what sorts them; None where they are sorted as they are."""
+        if self.rows is None or bool((np.diff(self.rows) >= 0).all()):
+            return self.rows, None
+        order = np.argsort(self.rows, kind="stable")
+        return self.rows[order], order
+
+    @property
+    def content(self) -> list[Array | str]:
+        """Everything that a result depends on beside the graph and its columns, for a hash."""
+        words = f"{self.normalization.r!r} {self.normalization.self_loops} {self.hops} {self.keep} {self.stationary}"
+        content: list[Array | str] = [f"{words} {self.storage}"]
+        if self.restart is not None:
+            fixed = "none" if self.restart.fixed is None else np.asarray(self.restart.fixed, np.int64)
+            content += [f"restart {self.restart.alpha!r} {self.restart.low!r} {self.restart.high!r}", fixed]
+        return [*content, "all rows" if self.rows is None else self.rows]

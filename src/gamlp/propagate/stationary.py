@@ -4,8 +4,9 @@ Within a connected component (paper, section 3.2.2, with the component's own sum
 
     Â^∞_ij = d_i^r d_j^(1−r) / Σ_k d_k,        d the row sums of A + I, or of A without self-loops
 
-so X^(∞)_i = d_i^r · s, where s is one row per component: O(N·F). The graph must be symmetric. Isolated nodes without
-self-loops get zeros. Without self-loops a bipartite component swings between two states for ever; the formula then
+so X^(∞)_i = d_i^r · s, where s is one row per component: O(N·F). The adjacency must be symmetric, which is looked at
+first: with random numbers a and b for the nodes, Σ A_ij a_i b_j = Σ A_ij a_j b_i. Isolated nodes without self-loops get
+zeros. Without self-loops a bipartite component swings between two states for ever; the formula then
 gives their mean.
 """
 
@@ -13,9 +14,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from gamlp.errors import SettingsError
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate.normalize import Normalization, degrees, power
+from gamlp.propagate.normalize import Normalization, degrees, power, row_sums
 from gamlp.storage.files import Array
+from gamlp.storage.threads import ranges
 
 ROWS_A_STEP = 2**16
 
@@ -24,6 +27,11 @@ def stationary_features(
     adjacency: Adjacency, features: Array, normalization: Normalization, *, rows: Array | None = None
 ) -> Array:
     """Return X^(∞) of `rows` (R, F) float32; features (N, F)."""
+    if not is_symmetric(adjacency):
+        raise SettingsError(
+            "X^(∞) was asked for, and the adjacency is not symmetric: some edges lead one way, or weigh more one way.\n"
+            "It needs an undirected graph: read it without --directed, or use a combiner other than smoothing."
+        )
     degree = degrees(adjacency, self_loops=normalization.self_loops)
     component, count = components(adjacency)
     total = np.bincount(component, weights=degree, minlength=count)
@@ -36,6 +44,23 @@ def stationary_features(
         nodes = wanted[start : start + ROWS_A_STEP]
         result[start : start + ROWS_A_STEP] = scale[nodes, None] * sums[component[nodes]]
     return result
+
+
+def is_symmetric(adjacency: Adjacency) -> bool:
+    """Say whether A = Aᵀ: the entries by random numbers modulo 2⁶⁴, the weights by the sums of rows and columns."""
+    random, nodes = np.random.default_rng(0), adjacency.nodes
+    a, b = random.integers(0, 2**64, (2, nodes), dtype=np.uint64)
+    difference, into = np.uint64(0), np.zeros(nodes)
+    for first, last in ranges(nodes, ROWS_A_STEP):
+        offsets = np.asarray(adjacency.indptr[first : last + 1])
+        ids = np.asarray(adjacency.indices[offsets[0] : offsets[-1]])
+        counts = np.diff(offsets)
+        difference += (np.repeat(a[first:last], counts) * b[ids] - np.repeat(b[first:last], counts) * a[ids]).sum()
+        if adjacency.weights is not None:
+            into += np.bincount(ids, weights=adjacency.weights[offsets[0] : offsets[-1]], minlength=nodes)
+    if difference != 0:
+        return False
+    return adjacency.weights is None or bool(np.allclose(into, row_sums(adjacency), rtol=1e-4, atol=0))
 
 
 def components(adjacency: Adjacency) -> tuple[Array, int]:

@@ -154,7 +154,7 @@ def check_device(name: str) -> None:
     """Refuse a device that cannot train, or is not there."""
     if name == "cpu":
         return
-    from gamlp.propagate.cuda import torch_device
+    from gamlp.propagate.engines.cuda import torch_device
 
     if not isinstance(name, str) or not name.startswith(("cpu", "cuda", "mps", "xpu")):
         raise SettingsError(f"There is no device {name!r}.\nUse 'cpu', or 'cuda' where there is one.")

@@ -9,6 +9,7 @@ from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.pipeline import Pipeline
 from gamlp.propagate.engines.local import LocalEngine
+from gamlp.propagate.engines.registry import EngineChoice
 from gamlp.propagate.hops import Hops
 from gamlp.settings import Settings
 from gamlp.storage.files import Array
@@ -30,7 +31,11 @@ class Workshop:
         write: Any = None,
     ) -> None:
         self.graph, self.device = graph, device
-        self.engine = LocalEngine(memory=memory, cache=cache, device=device, write=write)
+        if memory is None:
+            name = "local" if device == "cpu" else "cuda"
+            self.engine = EngineChoice(name=name, cache=cache).open(device=device)
+        else:
+            self.engine = (write or LocalEngine)(memory=memory, cache=cache)
         self.source = HopSource(self.engine)
 
     @property

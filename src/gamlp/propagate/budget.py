@@ -1,11 +1,11 @@
 """How wide a block of columns may be within a given amount of memory.
 
-    2·N·width·itemsize   the two states of a block            8·chunk   chunks of adjacency, features and results
-    S·width·4            the sums of the hubs' S segments     12·R      the wanted rows and their scales (+8·R unsorted)
-    8·N                  row sums, of weighted graphs only   256 MiB   the interpreter itself, at most 1/16 of all
+    2·N·width·itemsize   the states of a block; 3 to restart   8·chunk   chunks of adjacency, features and results
+    S·width·4            the sums of the hubs' S segments      12·R      the wanted rows and their scales; unsorted 20·R
+    8·N                  row sums, of weighted graphs only     256 MiB   the interpreter itself, at most 1/16 of all
 
 Nothing else that is held grows with the graph. Wider blocks read the adjacency fewer times; where all of it
-fits in what is to spare then, it is read once.
+fits in what is to spare then, it is read once. Without a limit blocks are as wide as the registers allow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate import kernels, layout
-from gamlp.propagate.plan import LONGEST
+from gamlp.propagate.chunks import LONGEST
 from gamlp.storage.huge_pages import LINE
 from gamlp.storage.sizes import format_size
 
@@ -29,7 +29,7 @@ class Budget:
     """The blocks of columns, the bytes in a chunk of the adjacency, and those to spare for chunks that are kept."""
 
     blocks: list[slice]
-    chunk_bytes: int
+    chunk_bytes: int | None = None  # None: no limit
     spare: int = 0
 
     @property
@@ -43,22 +43,26 @@ def budget(
     columns: int,
     *,
     storage: str,
-    memory: int,
+    memory: int | None,
+    states: int = 2,
     rows: int | None = None,
     in_order: bool = True,
     at_once: int = 1,
 ) -> Budget:
-    """Return the widest blocks that `memory` bytes allow; `rows` wanted ones, None = all.
+    """Return the widest blocks that `memory` bytes allow, None = any; `rows` wanted ones, None = all.
 
     Where `at_once` blocks are computed side by side, each in so much memory, there are as many of them if the columns
     fill so many cache lines.
     """
-    chunk = int(np.clip(memory // 64, LEAST_CHUNK, MOST_CHUNK))
     itemsize = np.dtype(storage).itemsize
+    if memory is None:
+        widest = kernels.widest_block()
+        return Budget(layout.column_blocks(columns, widest, nodes=adjacency.nodes, itemsize=itemsize))
+    chunk = int(np.clip(memory // 64, LEAST_CHUNK, MOST_CHUNK))
     fixed = min(2**28, memory // 16) + 8 * chunk + (0 if rows is None else (12 if in_order else 20) * rows)
     fixed += 0 if adjacency.weights is None else 8 * adjacency.nodes
     segments = 2 * adjacency.entries // LONGEST + 1  # at most: a segment but the last of its hub is full
-    each = 2 * adjacency.nodes * itemsize + 4 * segments
+    each = states * adjacency.nodes * itemsize + 4 * segments
     room = (memory - fixed) // each  # columns
     line = LINE // itemsize  # columns
     lines = -(-columns // line)

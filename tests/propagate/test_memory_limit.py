@@ -1,4 +1,4 @@
-"""The engine on disk: chunks and hubs, its promise of memory, interruptions, and disks and files that fail."""
+"""Within a memory limit: chunks and hubs, the promise of memory, interruptions, and disks and files that fail."""
 
 from __future__ import annotations
 
@@ -17,14 +17,17 @@ from numpy.testing import assert_array_equal
 from gamlp.errors import NotFiniteError, SettingsError, ShapeError, StorageError
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate import Normalization, Propagator, disk, disk_parts, disk_route, kernels, propagate
-from gamlp.propagate.cache import cached_propagate
-from gamlp.propagate.disk import OneHot, propagate_labels_to, propagate_to
-from gamlp.propagate.disk_block import StreamedBlock, propagate_block
-from gamlp.propagate.disk_budget import Budget, budget
-from gamlp.propagate.disk_route import Chunk, Route, route
+from gamlp.propagate import LocalEngine, Normalization, Propagation, block_files, chunk_reader, kernels
+from gamlp.propagate.block import Block
+from gamlp.propagate.block_files import BlockFiles
+from gamlp.propagate.budget import Budget, budget
+from gamlp.propagate.chunk_reader import ChunkReader
+from gamlp.propagate.chunks import Chunk, ChunkPlan, plan_chunks
 from gamlp.propagate.hops_folder import load_hops
-from gamlp.propagate.plan import plan
+from gamlp.propagate.job import Job
+from gamlp.propagate.node_scales import NodeScales
+from gamlp.propagate.sinks import ArraySink
+from gamlp.propagate.sources import SparseRows
 from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.threads import workers
 
@@ -32,6 +35,32 @@ RNG = np.random.default_rng(0)
 GRAPH = adjacency_from_edges(*RNG.integers(0, 400, (2, 3000)), nodes=400)
 FEATURES = RNG.normal(size=(400, 40)).astype(np.float32)
 LITTLE = 3 * 2**20
+
+
+def propagate(adjacency, features, **options):
+    """Propagate in memory."""
+    return LocalEngine().propagate(adjacency, features, Propagation(**options))
+
+
+def propagate_to(folder, adjacency, features, *, memory=2**30, overwrite=False, **options):
+    """Propagate to a folder within a memory limit."""
+    return LocalEngine(memory=memory).propagate_to(
+        folder, adjacency, features, Propagation(**options), overwrite=overwrite
+    )
+
+
+def by_blocks(plan, features, spec, *, spare=0, widest=64, watch=lambda block: None):
+    """Propagate with a plan of chunks, into an array."""
+    values = np.empty((len(features), len(spec.kept_hops), features.shape[1]), spec.storage)
+    sink = ArraySink(values, spec.kept_hops)
+    with workers(1) as run:
+        block = Block(plan, spec, widest, run, threads=2, spare=spare)
+        watch(block)
+        for first in range(0, features.shape[1], widest):
+            columns = slice(first, min(first + widest, features.shape[1]))
+            with sink.block(0, columns) as rows:
+                block.compute(features, columns, rows, lambda: None)
+    return values
 
 
 def mapped(folder: Path, name: str, array, order="C"):
@@ -51,57 +80,52 @@ def test_hubs_may_lie_in_several_chunks(weighted, chunk_bytes, self_loops):
     weights = RNG.uniform(0.5, 2, 1060) if weighted else None
     adjacency = adjacency_from_edges(source, target, nodes=400, weights=weights)
     normalization = Normalization(0.5, self_loops)
-    operator = Propagator(adjacency, normalization)
-    operator._plan = plan(adjacency, normalization, threads=1, longest=16)
-    expected = operator.hops(FEATURES, hops=2, rows=None, last_only=False, storage="float32")
-    way = route(adjacency, normalization, chunk_bytes=chunk_bytes, longest=16)
-    assert len(way.hubs) > 1
-    assert way.most_entries <= chunk_bytes // 4 + 16
-    values = np.empty_like(expected)
-
-    def keep(hop, first, part):
-        values[first : first + len(part), hop] = part
-
-    with workers(1) as run:
-        block = StreamedBlock(way, 40, "float32", run, threads=2)
-        block.carry(FEATURES, slice(0, 40), hops=2, last_only=False, sink=keep, advance=lambda: None)
-    assert_array_equal(values, expected)
+    spec = Propagation(2, normalization)
+    whole = plan_chunks(adjacency, self_loops=self_loops, longest=16)
+    assert len(whole.chunks) == 1
+    plan = plan_chunks(adjacency, self_loops=self_loops, chunk_bytes=chunk_bytes, longest=16)
+    assert len(plan.hubs) > 1
+    assert plan.most_entries <= chunk_bytes // 4 + 16
+    assert_array_equal(by_blocks(plan, FEATURES, spec), by_blocks(whole, FEATURES, spec))
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
-def test_chunks_are_read_once_if_there_is_room_for_all(monkeypatch, weighted, share):
-    monkeypatch.setattr(disk_route, "HUGE_PAGE", 0)
-    weights = RNG.random(GRAPH.entries).astype(np.float32) if weighted else None
-    adjacency = Adjacency(GRAPH.indptr, GRAPH.indices, weights)
-    way = route(adjacency, Normalization(), chunk_bytes=1000)
-    all_ = sum((8 if weighted else 4) * (one.stop - one.start) + 12 * (one.last - one.first) for one in way.chunks)
-    values, reads = np.empty((400, 4, 40), np.float32), []
+def test_chunks_are_read_once_if_there_is_room_for_all(tmp_path, monkeypatch, weighted, share):
+    monkeypatch.setattr(chunk_reader, "HUGE_PAGE", 0)
+    weights = mapped(tmp_path, "w", RNG.random(GRAPH.entries).astype(np.float32)) if weighted else None
+    adjacency = Adjacency(mapped(tmp_path, "p", GRAPH.indptr), mapped(tmp_path, "i", GRAPH.indices), weights)
+    plan, reads, blocks = plan_chunks(adjacency, self_loops=True, chunk_bytes=1000), [], []
+    all_ = sum((8 if weighted else 4) * (one.stop - one.start) + 12 * (one.last - one.first) for one in plan.chunks)
 
-    def keep(hop, first, part):
-        values[first : first + len(part), hop] = part
+    def watch(block):
+        rows = block.chunks._indices.rows
+        monkeypatch.setattr(block.chunks._indices, "rows", lambda *span: reads.append(span[0]) or rows(*span))
+        blocks.append(block)
 
-    with workers(1) as run:
-        block = StreamedBlock(way, 40, "float32", run, threads=2, spare=int(share * all_))
-        rows = block._indices.rows
-        monkeypatch.setattr(block._indices, "rows", lambda *span: reads.append(span[0]) or rows(*span))
-        block.carry(FEATURES, slice(0, 40), hops=3, last_only=False, sink=keep, advance=lambda: None)
+    values = by_blocks(plan, FEATURES, Propagation(3), spare=int(share * all_), watch=watch)
     assert_array_equal(values, propagate(adjacency, FEATURES, hops=3).values)
-    kept = len(block._kept)
-    assert len(way.chunks) > 5
-    assert kept == (len(way.chunks) if share == 1.0 else 0)
-    assert len(reads) == kept + 3 * (len(way.chunks) - kept)
+    kept = len(blocks[0].chunks.kept)
+    assert len(plan.chunks) > 5
+    assert kept == (len(plan.chunks) if share == 1.0 else 0)
+    assert len(reads) == kept + 3 * (len(plan.chunks) - kept)
+
+
+def test_chunks_of_arrays_in_memory_are_views():
+    plan = plan_chunks(GRAPH, self_loops=True, chunk_bytes=1000)
+    reader = ChunkReader(plan, NodeScales(GRAPH, Normalization(), hold=False))
+    assert len(plan.chunks) > 5
+    for loaded in reader:
+        assert np.shares_memory(loaded.indices, GRAPH.indices)
+        assert np.shares_memory(loaded.offsets, GRAPH.indptr)
 
 
 def test_isolated_nodes_are_cut_into_chunks_too():
     adjacency = adjacency_from_edges(np.array([5000]), np.array([9999]), nodes=10_000)
-    way = route(adjacency, Normalization(), chunk_bytes=1000)
-    assert way.most_rows <= 126
-    assert [chunk.first for chunk in way.chunks[1:]] == [chunk.last for chunk in way.chunks[:-1]]
-    features = np.ones((10_000, 1), np.float32)
-    found = propagate_block(
-        adjacency, features, slice(0, 1), hops=1, normalization=Normalization(0.0), chunk_bytes=1000
-    )
+    plan = plan_chunks(adjacency, self_loops=True, chunk_bytes=1000)
+    assert plan.most_rows <= 126
+    assert [chunk.first for chunk in plan.chunks[1:]] == [chunk.last for chunk in plan.chunks[:-1]]
+    found = by_blocks(plan, np.ones((10_000, 1), np.float32), Propagation(1, Normalization(0.0)))
     assert_array_equal(found, 1)
 
 
@@ -117,23 +141,38 @@ def test_mapped_features_by_rows_and_by_columns(tmp_path, order, kind):
     assert isinstance(found.values, np.memmap)
 
 
-def test_a_block_at_a_time_is_what_all_blocks_are():
-    whole = propagate(GRAPH, FEATURES, hops=2).values
-    rows = np.array([3, 5, 399])
-    for columns in (slice(0, 16), slice(16, 40), slice(39, 40)):
-        part = propagate_block(GRAPH, FEATURES, columns, hops=2, normalization=Normalization(), rows=rows)
-        assert_array_equal(part, whole[rows][:, :, columns])
-
-
 def test_labels_take_the_same_road(tmp_path):
-    labels = RNG.integers(-1, 30, 400)
-    dense = np.zeros((400, 30), np.float32)
-    dense[np.flatnonzero(labels >= 0), labels[labels >= 0]] = 1
-    assert_array_equal(OneHot(labels, 30)[3:90, 4:20], dense[3:90, 4:20])
-    found = propagate_labels_to(tmp_path / "a", GRAPH, labels, 30, hops=3, memory=LITTLE)
-    assert_array_equal(found.values, propagate(GRAPH, dense, hops=3, keep="last").values)
-    other = propagate_labels_to(tmp_path / "b", GRAPH, (labels + 2) % 29, 30, hops=3, memory=LITTLE)
+    ids = np.sort(RNG.choice(400, 90, replace=False))
+    labels = SparseRows(400, 30, ids, np.eye(30)[RNG.integers(0, 30, 90)])
+    options = {"hops": 3, "keep": "last", "memory": LITTLE}
+    found = propagate_to(tmp_path / "a", GRAPH, labels, **options)
+    assert_array_equal(found.values, propagate(GRAPH, labels[:], hops=3, keep="last").values)
+    other = propagate_to(tmp_path / "b", GRAPH, labels.only(np.arange(90) > 0), **options)
     assert other.key != found.key
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16"])
+def test_a_restart_takes_a_third_state(storage):
+    adjacency = Adjacency(np.zeros(10**6 + 1, np.int64), np.zeros(0, np.int32))
+    size = {"storage": storage, "memory": 10**9 if storage == "float32" else 5 * 10**8}
+    assert budget(adjacency, 1000, **size).widest == 96
+    assert budget(adjacency, 1000, states=3, **size).widest == 64
+
+
+def test_without_a_cache_hops_are_in_a_folder_that_goes_with_them(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    hops = LocalEngine(memory=LITTLE).propagate(GRAPH, FEATURES, Propagation(2))
+    assert isinstance(hops.values, np.memmap)
+    assert len(list(tmp_path.iterdir())) == 1
+    last = hops.values[:, -1]
+    del hops
+    assert len(list(tmp_path.iterdir())) == 1  # somebody still reads them
+    assert_array_equal(last, propagate(GRAPH, FEATURES, hops=2).values[:, -1])
+    del last
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(NotFiniteError):
+        LocalEngine(memory=LITTLE).propagate(GRAPH, FEATURES * 1e9, Propagation(2, storage="float16"))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_budget_chooses_the_width():
@@ -151,24 +190,28 @@ import sys
 import numpy as np
 from pathlib import Path
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate.disk import propagate_to
-folder, memory = Path(sys.argv[1]), int(sys.argv[2])
+from gamlp.propagate import LocalEngine, Propagation, Restart
+folder, memory, restart = Path(sys.argv[1]), int(sys.argv[2]), Restart(0.5) if sys.argv[3] == "restart" else None
 maps = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "features")]
 def status(what):
     return int(Path("/proc/self/status").read_text().split(what)[1].split()[0]) * 1024
 tiny = Adjacency(np.array([0, 1, 2]), np.array([1, 0], np.int32))
+options = {"storage": "float16", "restart": restart}
 for columns in (4, 8, 16, 32, 48, 64):
-    propagate_to(folder / f"t{columns}", tiny, np.ones((2, columns)), hops=1, storage="float16", key="x", threads=2)
+    spec = Propagation(1, **options)
+    LocalEngine(2**30, threads=2).propagate_to(folder / f"t{columns}", tiny, np.ones((2, columns)), spec)
+rows = np.arange(0, len(maps[2]), 9)
 Path("/proc/self/clear_refs").write_text("5")
 before = status("VmRSS:")
-propagate_to(folder / "hops", Adjacency(*maps[:2]), maps[2], hops=2, storage="float16", memory=memory, threads=2,
-             rows=np.arange(0, len(maps[2]), 9), key="x")
+engine = LocalEngine(memory, threads=2)
+engine.propagate_to(folder / "hops", Adjacency(*maps[:2]), maps[2], Propagation(2, rows=rows, **options))
 print(status("VmHWM:") - before)
 """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
-def test_the_promise_of_memory_is_kept(tmp_path):
+@pytest.mark.parametrize("restart", ["", "restart"])
+def test_the_promise_of_memory_is_kept(tmp_path, restart):
     """400,000 nodes × 64 columns: features of 100 MiB and states of 50 MiB each, in 96 MiB of resident memory."""
     nodes, memory = 400_000, 96 * 2**20
     source = np.random.default_rng(1).integers(0, nodes, (2, 10**6))
@@ -177,7 +220,7 @@ def test_the_promise_of_memory_is_kept(tmp_path):
         np.save(tmp_path / f"{name}.npy", array)
     np.save(tmp_path / "features.npy", np.ones((nodes, 64), np.float32))
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, str(tmp_path), str(memory)], check=True, capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM, str(tmp_path), str(memory), restart], check=True, capture_output=True, text=True
     )
     peak = int(done.stdout)
     assert 2 * nodes * 2 * 32 < peak < memory
@@ -187,30 +230,30 @@ def test_a_stopped_run_goes_on_after_its_last_finished_block(tmp_path, monkeypat
     expected = propagate(GRAPH, FEATURES, hops=2).values
     options = {"hops": 2, "memory": LITTLE}
     room = Budget([slice(0, 16), slice(16, 32), slice(32, 40)], 2**18)
-    monkeypatch.setattr(disk, "budget", lambda *_, **__: room)
-    carried, carry = [], StreamedBlock.carry
+    monkeypatch.setattr(Job, "budget", lambda *_: room)
+    computed, compute = [], Block.compute
 
-    def stops(self, features, columns, **rest):
-        if len(carried) == 2:
+    def stops(self, features, columns, *rest):
+        if len(computed) == 2:
             raise KeyboardInterrupt
-        carried.append(columns)
-        carry(self, features, columns, **rest)
+        computed.append(columns)
+        compute(self, features, columns, *rest)
 
-    monkeypatch.setattr(StreamedBlock, "carry", stops)
+    monkeypatch.setattr(Block, "compute", stops)
     with pytest.raises(KeyboardInterrupt):
         propagate_to(tmp_path / "hops", GRAPH, FEATURES, **options)
     assert not (tmp_path / "hops").exists()
     with pytest.raises(KeyboardInterrupt):
         propagate_to(tmp_path / "hops", GRAPH, FEATURES, **options)
-    carried.clear()
+    computed.clear()
     found = propagate_to(tmp_path / "hops", GRAPH, FEATURES, **options)
-    assert carried == [slice(32, 40)]
+    assert computed == [slice(32, 40)]
     assert_array_equal(found.values, expected)
     assert [path.name for path in tmp_path.iterdir()] == ["hops"]
 
 
 def test_a_run_begun_on_another_graph_is_not_gone_on_with(tmp_path, monkeypatch):
-    monkeypatch.setattr(disk_parts.Parts, "join", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
+    monkeypatch.setattr(BlockFiles, "join", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         propagate_to(tmp_path / "hops", GRAPH, FEATURES, hops=2)
     monkeypatch.undo()
@@ -223,20 +266,21 @@ import sys, time
 import numpy as np
 from pathlib import Path
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate import disk
-from gamlp.propagate.disk_block import StreamedBlock
+from gamlp.propagate import LocalEngine, Propagation
+from gamlp.propagate.block import Block
+from gamlp.propagate.budget import Budget
+from gamlp.propagate.job import Job
 folder, pause = Path(sys.argv[1]), float(sys.argv[2])
 maps = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "features")]
-hop = StreamedBlock.hop
+step = Block.step
 def slow(self):
-    hop(self)
+    step(self)
     (folder / "begun").touch()
     time.sleep(pause)
-StreamedBlock.hop = slow
-room = disk.budget
-disk.budget = lambda *what, **options: disk.Budget([slice(at, at + 8) for at in range(0, 40, 8)], 2**18)
+Block.step = slow
+Job.budget = lambda *_: Budget([slice(at, at + 8) for at in range(0, 40, 8)], 2**18)
 print("ready", flush=True)
-disk.propagate_to(folder / "hops", Adjacency(*maps[:2]), maps[2], hops=3, threads=1)
+LocalEngine(2**30, threads=1).propagate_to(folder / "hops", Adjacency(*maps[:2]), maps[2], Propagation(3))
 """
 
 
@@ -265,14 +309,14 @@ def test_kill_9_at_any_point(tmp_path):
 
 def test_a_full_disk_keeps_what_was_there(tmp_path, monkeypatch):
     before = propagate_to(tmp_path / "hops", GRAPH, FEATURES, hops=1)
-    append, hops = disk_parts._append, iter(range(3))
+    append, hops = block_files._append, iter(range(3))
 
     def full(file, values):
         if next(hops) == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
         append(file, values)
 
-    monkeypatch.setattr(disk_parts, "_append", full)
+    monkeypatch.setattr(block_files, "_append", full)
     with pytest.raises(StorageError, match="No space left on device"):
         propagate_to(tmp_path / "hops", GRAPH, FEATURES, hops=2, overwrite=True)
     assert_array_equal(load_hops(tmp_path / "hops").values, before.values)
@@ -283,7 +327,7 @@ def test_a_full_disk_keeps_what_was_there(tmp_path, monkeypatch):
 
 def test_what_the_disk_cannot_hold_is_refused_at_once(tmp_path, monkeypatch):
     usage = type("Usage", (), {"free": 1000})
-    monkeypatch.setattr(disk_parts.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(block_files.shutil, "disk_usage", lambda _: usage)
     with pytest.raises(StorageError, match=r"needs 375.0 KiB of the disk while it is made, 1000 B are free"):
         propagate_to(tmp_path / "hops", GRAPH, FEATURES, hops=2)
     assert list(tmp_path.iterdir()) == []
@@ -319,22 +363,20 @@ def test_hops_of_another_graph_are_neither_used_nor_lost(tmp_path):
         propagate_to(tmp_path / "mine", other, FEATURES, hops=1, overwrite=True)
 
 
-def test_the_cache_is_shared_by_both_engines(tmp_path):
-    options = {"hops": 2, "rows": np.array([5, 1]), "device": "cpu"}
-    first = cached_propagate(tmp_path, GRAPH, FEATURES, memory=LITTLE, **options)
+def test_the_cache_is_shared_with_and_without_a_limit(tmp_path):
+    spec = Propagation(2, rows=np.array([5, 1]))
+    first = LocalEngine(LITTLE, tmp_path).propagate(GRAPH, FEATURES, spec)
     stamp = (tmp_path / first.key / "values.npy").stat().st_mtime_ns
-    second = cached_propagate(tmp_path, GRAPH, FEATURES, **options)
+    second = LocalEngine(cache=tmp_path).propagate(GRAPH, FEATURES, spec)
     assert second.key == first.key
     assert (tmp_path / first.key / "values.npy").stat().st_mtime_ns == stamp
     assert_array_equal(second.values, propagate(GRAPH, FEATURES, hops=2).values[[5, 1]])
-    with pytest.raises(SettingsError, match="--cache"):
-        cached_propagate(None, GRAPH, FEATURES, hops=1, memory=LITTLE)
 
 
 def test_offsets_that_do_not_rise_are_refused():
     wrong = Adjacency(np.array([0, 2, 1, 2]), np.array([0, 1], np.int32))
     with pytest.raises(ShapeError, match="do not rise"):
-        route(wrong, Normalization(), chunk_bytes=2**20)
+        plan_chunks(wrong, self_loops=True)
 
 
 def test_float16_that_overflows_leaves_nothing(tmp_path):
@@ -369,27 +411,14 @@ def test_entries_beyond_2_to_the_31(tmp_path):
     adjacency = Adjacency(np.array([0, 0, 5, 10, 15, 20]) + entries - 20, np.load(tmp_path / "i.npy", mmap_mode="r"))
     source = ArrayReader(adjacency.indices)
     assert_array_equal(source.rows(entries - 20, entries, np.empty(20, np.int32)), tail)
-    with workers(1) as run:
-        way = StreamedBlock.__new__(
-            StreamedBlock
-        )  # only what loading a chunk needs: a walk over 8 GiB of zeros is none
-        chunk = Chunk(0, 5, entries - 20, entries, (0, 0))
-        empty = np.empty(0, np.int64)
-        way.way = Route(
-            *(adjacency, Normalization(0.0, self_loops=False), [chunk], 2**20, 8192),
-            *(empty, np.zeros(1, np.int64), np.empty((0, 3), np.int64), None),
-        )
-        way.run, way.rows, way.pieces, way.storage = run, None, 1, "float32"
-        way._states = np.empty(5 * 4, np.float32), np.empty(5 * 4, np.float32)
-        way._shape(4)
-        way._offsets, way._indices, way._weights = ArrayReader(adjacency.indptr), source, None
-        way._kept, way._keep = {}, False
-        way._buffers = [way._chunk_buffers(5, 20) for _ in range(2)]
-        x = RNG.normal(size=(5, 4)).astype(np.float32)
-        way.x[:] = x
-        way.hop()
+    chunk, none = Chunk(0, 5, entries - 20, entries, (0, 0)), np.empty(0, np.int64)
+    plan = ChunkPlan(
+        *(adjacency, False, 2**20, [chunk], 8192), *(none, np.zeros(1, np.int64), np.empty((0, 3), np.int64))
+    )  # a walk over 8 GiB of zeros is left out
+    x = RNG.normal(size=(5, 4)).astype(np.float32)
+    found = by_blocks(plan, x, Propagation(1, Normalization(0.0, self_loops=False)))[:, 1]
     expected = [np.zeros(4), *(x[row].astype(np.float64).mean(axis=0) for row in tail.reshape(4, 5))]
-    np.testing.assert_allclose(way.x, expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_states_beyond_2_to_the_31_values():
@@ -400,6 +429,6 @@ def test_states_beyond_2_to_the_31_values():
     out = np.zeros((1, width), np.float32)
     indices = np.array([nodes - 1, nodes - 2, 0], np.int32)
     kernels.sum_rows(
-        *(np.array([0, 3]), indices, None, x, False, out, np.ones(1, np.float32), 99, 0, 1, kernels.quads(width))
+        *(np.array([0, 3]), 0, indices, None, x, False, out, np.ones(1, np.float32), 99, 0, 0, 1, kernels.quads(width))
     )
     assert_array_equal(out, 8)

@@ -12,35 +12,39 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from gamlp.errors import GamlpError, StorageError
 from gamlp.graph.build.edge_groups import boot
+from gamlp.propagate.job import Job
+from gamlp.propagate.sinks import RowSink, Sink, Target
 from gamlp.storage.array_reader import ArrayReader, close_all
 from gamlp.storage.checksums import write_hashed
 from gamlp.storage.files import Array, array_header, read_array, read_json, sync_folder, write_json
 from gamlp.storage.sizes import format_size
 from gamlp.storage.threads import ranges
 
-Sink = Callable[[int, int, Array], None]  # sink(hop, first, values (n, w)): rows first … first+n−1 of the wanted ones
-
 FORMAT = 2
 JOIN_BYTES = 2**21  # of each of two buffers
+BUFFER_BYTES = 2**23  # of rows on their way into a file
 SMALL = 2**26  # bytes of a block that is sooner computed again than waited for
 
 
-class Parts:
+class BlockFiles(Sink):
     """The finished blocks below one folder."""
 
-    def __init__(self, folder: Path, *, rows: int, hops: Sequence[int], storage: str, attempt: str = "") -> None:
+    in_order = True
+
+    def __init__(self, folder: Path, job: Job, *, buffer_bytes: int | None = None, attempt: str = "") -> None:
         """Several attempts at a block, on several machines, need names of their own."""
-        self.folder, self.rows, self.hops, self.storage = folder, rows, list(hops), np.dtype(storage)
-        self.attempt = attempt
+        self.folder, self.rows, self.hops = folder, job.rows, job.spec.kept_hops
+        self.storage, self.attempt = np.dtype(job.spec.storage), attempt
+        self.buffer_bytes = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
 
     def open(self, key: str, blocks: list[slice]) -> list[slice]:
         """Return the blocks to compute: those begun with if this is the same work, else these, from nothing."""
@@ -63,17 +67,18 @@ class Parts:
         return self._place(block).is_file()
 
     @contextmanager
-    def writing(self, block: int, width: int) -> Iterator[Sink]:
+    def block(self, number: int, columns: slice) -> Iterator[RowSink]:
         """Open a block, which takes its rows hop by hop and in order; it is finished if this ends without an error."""
-        temporary, to_disk = self.folder / f"block-{block:05}{self.attempt}.tmp", self._is_synced(width)
+        width = columns.stop - columns.start
+        temporary, to_disk = self.folder / f"block-{number:05}{self.attempt}.tmp", self._is_synced(width)
         try:
             with temporary.open("wb") as file:
                 file.write(array_header((len(self.hops) * self.rows, width), self.storage))
-                yield lambda hop, first, values: _append(file, values)
+                yield FileRows(file, width, self.storage, self.buffer_bytes)
                 file.flush()
                 if to_disk:
                     os.fsync(file.fileno())
-            temporary.replace(self._place(block))
+            temporary.replace(self._place(number))
             if to_disk:
                 sync_folder(self.folder)
         finally:
@@ -119,6 +124,26 @@ class Parts:
 
     def _place(self, block: int) -> Path:
         return self.folder / f"block-{block:05}.npy"
+
+
+class FileRows(RowSink):
+    """The file of one block, to which rows are appended."""
+
+    def __init__(self, file: BinaryIO, width: int, storage: np.dtype[Any], buffer_bytes: int) -> None:
+        self._file, self._width, self._storage = file, width, storage
+        self.rows_at_once = max(1, buffer_bytes // (width * storage.itemsize))
+
+    def put(self, hop: int, at: Any, values: Array) -> None:
+        """Append the rows."""
+        _append(self._file, values)
+
+    def target(self, hop: int, first: int, last: int) -> Target:
+        """Return a buffer."""
+        return Target(np.empty((last - first, 1, self._width), self._storage), 0, 0)
+
+    def written(self, hop: int, first: int, target: Target) -> None:
+        """Append the rows of the buffer."""
+        _append(self._file, target.values)
 
 
 def _append(file: BinaryIO, values: Array) -> None:

@@ -34,12 +34,11 @@ def cluster(address: str | None = None) -> Iterator[Any]:
     Until it is left, what is printed goes to standard error: Ray says at any moment what it has lost, and on
     standard output, which belongs to results.
     """
-    for name, value in ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("ray", "The engine for clusters") from None
+    with _told_to_ray():
+        try:
+            import ray
+        except ImportError:
+            raise MissingExtraError("ray", "The engine for clusters") from None
     if ray.is_initialized():
         yield ray
         return
@@ -47,7 +46,8 @@ def cluster(address: str | None = None) -> Iterator[Any]:
     here = {"num_cpus": available(), "include_dashboard": False} if place == "local" else {}
     with redirect_stdout(sys.stderr):
         try:
-            ray.init(address=place, log_to_driver=False, logging_level="error", **here)
+            with _told_to_ray():
+                ray.init(address=place, log_to_driver=False, logging_level="error", **here)
         except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
             raise ClusterError(
                 f"No Ray cluster was reached at {place!r}: {str(error).splitlines()[0] if str(error) else error!r}\n"
@@ -58,6 +58,18 @@ def cluster(address: str | None = None) -> Iterator[Any]:
             yield ray
         finally:
             ray.shutdown()
+
+
+@contextmanager
+def _told_to_ray() -> Iterator[None]:
+    """Set ENVIRONMENT where the user set nothing, for as long as Ray is loaded or its processes start."""
+    ours = {name: value for name, value in ENVIRONMENT.items() if name not in os.environ}
+    os.environ.update(ours)
+    try:
+        yield
+    finally:
+        for name in ours:
+            os.environ.pop(name, None)
 
 
 @dataclass(frozen=True)

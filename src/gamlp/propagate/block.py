@@ -1,0 +1,250 @@
+"""One block of columns through all hops: the loop of every engine that runs on processors.
+
+    y^(0) = D^(−r) X c,    y^(l) = D^(−1) A y^(l−1),    X^(l) = D^r y^(l) / c
+
+Two states of the block take turns, 2·N·(padded width) values, and the adjacency comes by in chunks (`chunk_reader`).
+c is 1 with float32. With float16 it holds one power of two per column that brings the column's largest |y| just below
+2¹⁵. Weights are never negative, so the rows of D^(−1)A sum to 1 and no later y is larger: nothing overflows, and small
+features keep all 11 bits, even when a hub divides them by its degree.
+
+With a restart a third state holds X itself, and every hop ends with
+
+    y^(l) ← clip( α y^(l) + (1 − α) D^(−r) X c )            the bounds scaled as y is
+
+A node without a degree has y = 0 for r > 0; its X^(l) = clip((1 − α) X) is written from the third state.
+
+Blocks do not know each other: one may be computed again, or elsewhere, and gives the same bits, whatever the number of
+threads, the width of the block and the size of the chunks. Cost O(K·E·w) time for w columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gamlp.propagate import kernels, layout
+from gamlp.propagate.chunk_reader import ChunkReader, LoadedChunk
+from gamlp.propagate.chunks import ChunkPlan, rows_a_read
+from gamlp.propagate.hops import too_large
+from gamlp.propagate.layout import bits
+from gamlp.propagate.node_scales import NodeScales
+from gamlp.propagate.sinks import ANY_NUMBER, RowSink, as_stored
+from gamlp.propagate.spec import Propagation
+from gamlp.storage.array_reader import ArrayReader
+from gamlp.storage.files import Array
+from gamlp.storage.huge_pages import empty, prefaulted
+from gamlp.storage.threads import Run, background, ranges
+
+VALUES_A_PIECE = 2**18  # handed to a thread at a time
+SEGMENTS_A_PIECE = 8
+READERS = 4  # threads that read features from files: more would read in small pieces
+
+
+class Block:
+    """The states of a block and the chunks that come by; serves one block after the other."""
+
+    def __init__(
+        self, plan: ChunkPlan, spec: Propagation, widest: int, run: Run, *, threads: int, spare: int = 0
+    ) -> None:
+        """Within a memory limit spec.rows must be sorted."""
+        self.plan, self.spec, self.run = plan, spec, run
+        self.limited = plan.chunk_bytes is not None
+        step = rows_a_read(plan.chunk_bytes) if plan.chunk_bytes else 1
+        self.scales = NodeScales(plan.adjacency, spec.normalization, hold=not self.limited, step=step)
+        pieces = 1 if threads == 1 else (8 if self.limited else 16) * threads
+        self.chunks = ChunkReader(plan, self.scales, spare=spare, pieces=pieces)
+        self.readers = min(threads, READERS)
+        states = 0 if not spec.hops else 2 if spec.restart is None else 3
+        size = (plan.adjacency.nodes * kernels.padded(widest),)
+        self._states = run([lambda: prefaulted(empty(size, spec.storage))] * states)
+        self._r = spec.normalization.r
+        self._hub_scale = self.scales.of(plan.hubs, -1)
+        self._row_scale = None if spec.rows is None else self.scales.of(spec.rows, self._r)
+        self._buffers: list[Array] = []  # features on their way
+
+    def close(self) -> None:
+        """Let the files go."""
+        self.chunks.close()
+        self.scales.close()
+
+    def compute(self, source: Any, columns: slice, sink: RowSink, advance: Callable[[], None]) -> None:
+        """Bring these columns through all hops, and give the wanted rows of each to the sink.
+
+        A hop is written to a file while the next one reads the same state; the one after that writes over it.
+        """
+        self._shape(columns.stop - columns.start)
+        self.load(source, columns, sink)
+        with background() as start:
+            for hop in range(1, self.spec.hops + 1):
+                self.step()
+                if hop in self.spec.kept_hops:
+                    if sink.rows_at_once == ANY_NUMBER:
+                        self.store(hop, self.x, sink)
+                    else:
+                        start(self.store, hop, self.x, sink)
+                advance()
+        self.chunks.check_unchanged()
+
+    def _shape(self, columns: int) -> None:
+        """See the states as rows of so many columns, padded."""
+        nodes, width = self.plan.adjacency.nodes, kernels.padded(columns)
+        shaped = [state[: nodes * width].reshape(nodes, width) for state in self._states]
+        none = np.empty((0, width), self.spec.storage)
+        self.x, self.next, self.start = [*shaped, none, none, none][:3]
+        self.sums = np.empty((len(self.plan.segments), width), np.float32)
+        self.columns = self.start_columns = np.ones(columns, np.float32)  # c of y, and of X in the third state
+        self.shape = kernels.quads(width)
+
+    def load(self, source: Any, columns: slice, sink: RowSink) -> None:
+        """Set y = D^(−r) X c for these columns; X itself goes to the sink, and to the third state.
+
+        Each thread reads some rows and packs them while they are near; from files, then come the next ones.
+        """
+        reader, width = ArrayReader(source), columns.stop - columns.start
+        rounds = self._rounds(reader, width)
+        spec = self.spec
+
+        def read(first: int, last: int, buffer: Array | None) -> Array:
+            if not self.limited:
+                return np.ascontiguousarray(source[first:last, columns], dtype=np.float32)
+            return reader.block(first, last, columns, buffer)
+
+        def peaks(first: int, last: int, buffer: Array | None) -> tuple[Array, Array]:
+            values = read(first, last, buffer)
+            scaled = layout.peaks(values, self.scales.power(first, last, -self._r))
+            return scaled, layout.peaks(values, np.ones(last - first, np.float32)) if len(self.start) else scaled
+
+        def pack(first: int, last: int, buffer: Array | None) -> Array | None:
+            values = read(first, last, buffer)
+            if len(self.x):
+                layout.pack(values, self.scales.power(first, last, -self._r), self.columns, bits(self.x)[first:last])
+            if len(self.start):
+                ones = np.ones(last - first, np.float32)
+                layout.pack(values, ones, self.start_columns, bits(self.start)[first:last])
+            if 0 in spec.kept_hops and sink.rows_at_once == ANY_NUMBER:
+                self._store_features(first, values, sink)
+                return None
+            return values
+
+        if spec.storage == "float16" and len(self.x):
+            found = [pair for each in rounds for pair in self._at_once(peaks, each)]
+            self.columns, self.start_columns = (
+                layout.column_scales(np.max([pair[which] for pair in found], axis=0)) for which in (0, 1)
+            )
+        for each in rounds:
+            for (first, _), values in zip(each, self._at_once(pack, each), strict=True):
+                if values is not None and 0 in spec.kept_hops:
+                    self._store_features(first, values, sink)
+        reader.check_unchanged()
+        reader.close()
+
+    def step(self) -> None:
+        """Set y = D^(−1) A y, one chunk of rows after the other, and return to the start where that is asked for."""
+        for loaded in self.chunks:
+            self._sum(loaded)
+        if len(self.plan.hubs):
+            out = bits(self.next)
+            kernels.join_segments(self.plan.hubs, self.plan.hub_starts, self.sums, out, self._hub_scale, self.shape)
+        self.x, self.next = self.next, self.x
+        if self.spec.restart is not None:
+            self._restart()
+
+    def store(self, hop: int, state: Array, sink: RowSink) -> None:
+        """Give X^(l) = D^r y / c of the wanted rows to the sink."""
+        rows, x, inverse = self.spec.rows, bits(state), 1 / self.columns
+        count = len(x) if rows is None else len(rows)
+        for first, last in ranges(count, min(sink.rows_at_once, max(1, count))):
+            if rows is None or self._row_scale is None:
+                nodes, scale, part = None, self.scales.power(first, last, self._r), x[first:last]
+            else:
+                nodes, scale, part = rows[first:last], self._row_scale[first:last], x
+            target = sink.target(hop, first, last)
+            unpack = partial(layout.unpack, part, nodes, scale, inverse, bits(target.values), target.hop, target.column)
+            step = max(1, VALUES_A_PIECE // x.shape[1])
+            if sum(self.run([partial(unpack, *span) for span in ranges(last - first, step)])):
+                raise too_large(f"After {hop} hops some features")
+            if self.spec.restart is not None:
+                self._store_isolated(first, nodes, scale, target)
+            sink.written(hop, first, target)
+
+    def _sum(self, loaded: LoadedChunk) -> None:
+        chunk, offsets, indices, weights, scale, pieces = loaded
+        x, out, (begin, end) = bits(self.x), bits(self.next), chunk.segments
+        entries = (chunk.start, indices, weights, x)
+        segments, sums = self.plan.segments[begin:end], self.sums[begin:end]
+        fixed = (offsets, *entries, self.plan.self_loops, out, scale, self.plan.longest, chunk.first)
+        self.run(
+            [
+                partial(kernels.sum_segments, segments, *entries, sums, *span, self.shape)
+                for span in ranges(end - begin, SEGMENTS_A_PIECE)
+            ]
+            + [partial(kernels.sum_rows, *fixed, *piece, self.shape) for piece in pieces]
+        )
+
+    def _restart(self) -> None:
+        """Set y = clip(α y + (1 − α) D^(−r) X c), and the fixed rows to what they began with."""
+        restart, columns = self.spec.restart, self.columns / self.start_columns
+        assert restart is not None
+        x, start = bits(self.x), bits(self.start)
+        bounds = np.array([[restart.low], [restart.high]], np.float32) * self.columns
+
+        def some(first: int, last: int) -> None:
+            scale = self.scales.power(first, last, -self._r)
+            alpha = np.float32(restart.alpha)
+            layout.return_to_start(x[first:last], start[first:last], None, scale, columns, alpha, bounds)
+
+        self.run([partial(some, *span) for span in ranges(len(x), max(1, VALUES_A_PIECE // x.shape[1]))])
+        if restart.fixed is not None and len(restart.fixed):
+            anywhere = np.array([[-np.inf], [np.inf]], np.float32) * self.columns
+            scale = self.scales.of(restart.fixed, -self._r)
+            layout.return_to_start(x, start, restart.fixed, scale, columns, np.float32(0), anywhere)
+
+    def _store_isolated(self, first: int, nodes: Array | None, scale: Array, target: Any) -> None:
+        """Write X^(l) = clip((1 − α) X), or X where it is fixed, of the nodes whose degree is 0, and so d^r."""
+        restart, alone = self.spec.restart, np.flatnonzero(scale == 0)
+        assert restart is not None
+        if not len(alone):
+            return
+        nodes = first + alone if nodes is None else nodes[alone]
+        began = self.start[nodes][:, : len(self.columns)].astype(np.float32) / self.start_columns
+        values = (np.float32(1 - restart.alpha) * began).clip(restart.low, restart.high)
+        if restart.fixed is not None:
+            values = np.where(np.isin(nodes, restart.fixed)[:, None], began, values)
+        columns = slice(target.column, target.column + len(self.columns))
+        target.values[alone, target.hop, columns] = as_stored(values, self.spec.storage)
+
+    def _store_features(self, first: int, values: Array, sink: RowSink) -> None:
+        """Give hop 0 of the wanted rows among first … to the sink."""
+        at: Any = slice(first, first + len(values))
+        if self.spec.rows is not None:
+            rows, order = self._sorted_rows
+            begin, end = np.searchsorted(rows, [first, first + len(values)])
+            values = values[rows[begin:end] - first]
+            at = slice(begin, end) if order is None else order[begin:end]
+        if len(values):
+            sink.put(0, at, as_stored(values, self.spec.storage))
+
+    @property
+    def _sorted_rows(self) -> tuple[Array, Array | None]:
+        rows, order = self.spec.sorted_rows
+        assert rows is not None
+        return rows, order
+
+    def _rounds(self, reader: ArrayReader, width: int) -> list[list[tuple[int, int]]]:
+        """Return ranges of rows that are read side by side: all, or, within a limit, as many as have buffers."""
+        nodes = self.plan.adjacency.nodes
+        if self.plan.chunk_bytes is None:
+            return [ranges(nodes, max(1, VALUES_A_PIECE // kernels.padded(width)))]
+        room = self.plan.chunk_bytes // 2 // READERS
+        chunks = ranges(nodes, max(1, room // reader.bytes_a_row(width)))
+        size = chunks[0][1] * width
+        if not self._buffers or len(self._buffers[0]) < size:
+            self._buffers = [empty((size,), np.float32) for _ in range(self.readers)]
+        return [chunks[at : at + self.readers] for at in range(0, len(chunks), self.readers)]
+
+    def _at_once(self, work: Callable[..., Any], spans: list[tuple[int, int]]) -> list[Any]:
+        buffers: list[Array | None] = [*self._buffers] if self.limited else [None] * len(spans)
+        return self.run([partial(work, *span, buffer) for span, buffer in zip(spans, buffers, strict=False)])
