@@ -242,7 +242,7 @@ def read_classifier(folder: Path) -> str:
     from gamlp import GAMLPClassifier
 
     loaded = GAMLPClassifier.load(folder)
-    weights = [tensor.numpy() for tensor in loaded._model.network.state_dict().values()]
+    weights = [tensor.numpy() for tensor in loaded._fitted.learned.tensors().values()]
     return hashed(loaded.probabilities_, loaded.attention_, loaded.classes_, loaded.get_params(), *weights)
 
 
