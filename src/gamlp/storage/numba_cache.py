@@ -18,18 +18,18 @@ import hashlib
 import inspect
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any, overload
 
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Kernel = Callable[..., Any]  # numba infers the types of a call
 
 
 @overload
-def cached_njit(function: Function) -> Function: ...
+def cached_njit(function: Kernel) -> Kernel: ...
 @overload
-def cached_njit(*, nogil: bool = True, **options: Any) -> Callable[[Function], Function]: ...
+def cached_njit(*, nogil: bool = True, **options: Any) -> Callable[[Kernel], Kernel]: ...
 def cached_njit(function: Any = None, *, nogil: bool = True, **options: Any) -> Any:
     """Compile a function with numba.njit, without the interpreter's lock, and cache the result on disk."""
     if function is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from gamlp.storage.files import Array
+from gamlp.storage.numba_cache import cached_njit
 
 FREE = -1
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def mixed(value: np.uint64) -> np.uint64:
     """Spread the bits of a number over all 64; one to one."""
     value ^= value >> np.uint64(30)
@@ -20,7 +20,7 @@ def mixed(value: np.uint64) -> np.uint64:
     return value ^ (value >> np.uint64(31))
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def hash_numbers(values: Array) -> Array:
     """Hash integers."""
     result = np.empty(len(values), np.uint64)
@@ -29,7 +29,7 @@ def hash_numbers(values: Array) -> Array:
     return result
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def hash_words(ends: Array, letters: Array) -> Array:
     """Hash words: letter by letter into 64 bits, mixed after every eight and at the end with the length."""
     result = np.empty(len(ends) - 1, np.uint64)
@@ -46,7 +46,7 @@ def hash_words(ends: Array, letters: Array) -> Array:
     return result
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def insert(hashes: Array, rows: Array, found: Array, first: int) -> int:
     """Give the ids the rows first, first+1, …; return the number of the first that is there already, or −1."""
     mask = np.uint64(len(hashes) - 1)
@@ -60,7 +60,7 @@ def insert(hashes: Array, rows: Array, found: Array, first: int) -> int:
     return -1
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def look_up(hashes: Array, table: Array, found: Array) -> Array:
     """Return the rows of ids, −1 where there is none."""
     mask = np.uint64(len(hashes) - 1)

@@ -15,10 +15,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import empty
+from gamlp.storage.numba_cache import cached_njit
 from gamlp.storage.threads import Run
 
 ENTRIES_A_BUCKET = 2**15
@@ -92,7 +92,7 @@ def bucket_ranges(starts: Array, pieces: int) -> list[tuple[int, int]]:
     return list(pairwise(edges))
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def count(
     source: Array, target: Array, both: bool, loops: bool, shift: int, first: int, last: int, counts: Array
 ) -> None:
@@ -106,7 +106,7 @@ def count(
             counts[source[e] >> shift] += 1
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def place(
     source: Array,
     target: Array,
@@ -141,7 +141,7 @@ def place(
                 values[at] = weights[e]
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def settle(
     keys: Array,
     values: MaybeArray,
@@ -173,7 +173,7 @@ def settle(
             degrees[(b << shift) + (entries[e] >> rest) + 1] += 1
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def _sort(keys: Array, other: Array, values: MaybeArray, other_values: MaybeArray, bits: int) -> None:
     """Sort by the lowest `bits` bits, keeping the order of equals; `other` is room for as many."""
     passes = (bits + DIGIT - 1) // DIGIT
@@ -205,7 +205,7 @@ def _sort(keys: Array, other: Array, values: MaybeArray, other_values: MaybeArra
             values[:] = other_values[: keys.shape[0]]
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def _merge(keys: Array) -> int:
     """Move the different keys to the front; return how many."""
     kept = 0
@@ -216,7 +216,7 @@ def _merge(keys: Array) -> int:
     return kept
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def _merge_weights(keys: Array, values: Array) -> int:
     """Move the different entries to the front, each with the larger of its two directions' sums; return how many."""
     kept, e = 0, 0
@@ -233,7 +233,7 @@ def _merge_weights(keys: Array, values: Array) -> int:
     return kept
 
 
-@njit(nogil=True, cache=True)  # type: ignore[untyped-decorator]
+@cached_njit
 def write(
     keys: Array,
     values: MaybeArray,
