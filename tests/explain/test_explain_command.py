@@ -157,3 +157,10 @@ def test_a_run_of_the_first_version_is_known_by_its_features_and_classes(tiny_gr
         code, _, err = run_command(capsys, "explain", run, "--node", "node-4")
         assert code == 3
         assert f"The graph has changed since the run: {said}." in err
+
+
+def test_a_folder_is_not_read_as_markup(tiny_graph, run_of, capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("gamlp.explain.figures.chart.drawn", undrawn)
+    _, out, _ = run_command(capsys, "explain", run_of(tiny_graph), "--out", tmp_path / "[bold]pictures")
+    assert "files are in" in out
+    assert "[bold]pictures." in out

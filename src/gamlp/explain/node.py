@@ -50,7 +50,7 @@ class NodeStory:
     cut_at: int | None  # the first ring that was too large to look at
 
     def as_data(self) -> dict[str, Any]:
-        """Return plain numbers and words, for JSON."""
+        """Return plain numbers and strings, for JSON."""
         return {**vars(self), "rings": [vars(ring) for ring in self.rings]}
 
 

@@ -1,6 +1,6 @@
 """The predictions that a page can hold: all of a small graph, the most telling ones of a large one.
 
-Of more than 2,000 rows these are kept: every test node that was given another class with great confidence, then the
+Of more than 2,000 rows these are shown: every test node that was given another class with great confidence, then the
 test nodes about which the run is least sure, then a sample of all rows drawn by a fixed seed.
 """
 

@@ -21,7 +21,7 @@ class Section:
 
     id: str
     title: str
-    words: str
+    introduction: str
     modules: tuple[str, ...]
 
     def charts(self, run: FinishedRun) -> list[Chart]:

@@ -68,9 +68,9 @@ def finish(axes: Axes, history: History) -> None:
     """Mark where stages begin, and name the axis and the lines."""
     from matplotlib.ticker import MaxNLocator
 
-    for x, words in stage_marks(history):
+    for x, name in stage_marks(history):
         axes.axvline(x, color=SOFT, linestyle=":", linewidth=1)
-        axes.annotate(words, (x, 0.99), xycoords=("data", "axes fraction"), xytext=(3, 0), textcoords="offset points",
+        axes.annotate(name, (x, 0.99), xycoords=("data", "axes fraction"), xytext=(3, 0), textcoords="offset points",
                       fontsize=8, va="top", color=SOFT)  # fmt: skip
     axes.grid(axis="y")
     axes.set(xlabel="epoch")
