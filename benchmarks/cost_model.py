@@ -26,8 +26,7 @@ from gamlp.graph.graph import Adjacency
 from gamlp.machine.cost import Work, predict
 from gamlp.machine.facts import free_bytes, machine_facts
 from gamlp.machine.measure import measure
-from gamlp.propagate import propagate
-from gamlp.propagate.disk import propagate_to
+from gamlp.propagate import LocalEngine, Propagation, propagate
 
 
 def main() -> None:
@@ -42,7 +41,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         constants = measure(Path(folder))
         tiny = adjacency_from_edges(np.array([0]), np.array([1]), nodes=2)
-        propagate(tiny, np.ones((2, options.features)), hops=1)  # compiles
+        propagate(tiny, np.ones((2, options.features)), Propagation(1))  # compiles
         runs = [run for entries in options.entries for run in runs_of(entries, options, constants, Path(folder))]
         facts = machine_facts(Path(folder))
     ratios = [run["measured"] / run["predicted"] for run in runs]
@@ -65,12 +64,12 @@ def runs_of(entries: int, options: argparse.Namespace, constants: Any, folder: P
     features = random.standard_normal((nodes, options.features), dtype=np.float32)
     work = Work(nodes, adjacency.entries, options.features, options.hops, nodes)
     costs = predict(work, constants, memory=options.memory, ram=free_bytes() or 2**34)
-    seconds = {"memory": timed(lambda at: propagate(adjacency, features, hops=options.hops), options.repeats)}
+    spec = Propagation(options.hops)
+    seconds = {"memory": timed(lambda: propagate(adjacency, features, spec), options.repeats)}
     mapped, by_columns = saved(adjacency, features, folder)
-    work_on_disk = {"hops": options.hops, "memory": options.memory, "key": "x"}
-    seconds["disk"] = timed(
-        lambda at: propagate_to(folder / f"hops-{entries}-{at}", mapped, by_columns, **work_on_disk), options.repeats
-    )
+    tempfile.tempdir = str(folder)  # where an engine without a cache writes to
+    limited = LocalEngine(memory=options.memory)
+    seconds["disk"] = timed(lambda: limited.propagate(mapped, by_columns, spec), options.repeats)
     runs = []
     for engine, taken in seconds.items():
         cost = costs[engine]
@@ -89,12 +88,12 @@ def saved(adjacency: Adjacency, features: np.ndarray, folder: Path) -> tuple[Adj
     return Adjacency(maps[0], maps[1]), maps[2]
 
 
-def timed(work: Callable[[int], Any], repeats: int) -> float:
+def timed(work: Callable[[], Any], repeats: int) -> float:
     """Return the shortest time."""
     seconds = []
-    for at in range(repeats):
+    for _ in range(repeats):
         started = time.perf_counter()
-        work(at)
+        work()
         seconds.append(time.perf_counter() - started)
     return min(seconds)
 

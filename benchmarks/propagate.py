@@ -29,11 +29,11 @@ import numpy as np
 
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate import Normalization, kernels
+from gamlp.propagate import Normalization, Propagation, kernels
+from gamlp.propagate.block import Block
+from gamlp.propagate.chunks import equal_work, plan_chunks
 from gamlp.propagate.layout import column_blocks
-from gamlp.propagate.memory import Block
 from gamlp.propagate.normalize import degrees
-from gamlp.propagate.plan import plan
 from gamlp.storage.threads import Run, available, workers
 from gather_limit import limits
 
@@ -91,7 +91,7 @@ def time_build(source: np.ndarray, target: np.ndarray, nodes: int, repeats: int)
 def time_hops(adjacency: Adjacency, features: int, repeats: int) -> dict[str, float]:
     x = np.random.default_rng(1).standard_normal((adjacency.nodes, features), dtype=np.float32)
     with workers() as run:
-        blocks = {storage: entered(adjacency, x, storage, run) for storage in ("float32", "float16")}
+        blocks = {storage: loaded(adjacency, x, storage, run) for storage in ("float32", "float16")}
         others = {"scipy": by_scipy(adjacency, x), "torch csr": by_torch(adjacency, x)}
         agree(blocks["float32"], others)
         hop(blocks["float16"])  # compiles
@@ -105,20 +105,21 @@ def time_hops(adjacency: Adjacency, features: int, repeats: int) -> dict[str, fl
         return rounds({**contenders, **others}, repeats)
 
 
-def entered(adjacency: Adjacency, x: np.ndarray, storage: str, run: Run) -> list[Block]:
+def loaded(adjacency: Adjacency, x: np.ndarray, storage: str, run: Run) -> list[Block]:
     """Return all columns in the blocks that the engine takes, packed and ready for their next hop."""
-    ready = plan(adjacency, Normalization(0.0, self_loops=False), threads=available())
+    spec = Propagation(1, Normalization(0.0, self_loops=False), keep="last", storage=storage)
+    plan = plan_chunks(adjacency, self_loops=False)
     size = np.dtype(storage).itemsize
     blocks = []
     for columns in column_blocks(x.shape[1], kernels.widest_block(), nodes=len(x), itemsize=size):
-        blocks.append(Block(ready, columns.stop - columns.start, storage, run))
-        blocks[-1].enter(x, columns)
+        blocks.append(Block(plan, spec, columns.stop - columns.start, run, threads=available()))
+        blocks[-1].load(x, columns)
     return blocks
 
 
 def hop(blocks: list[Block]) -> None:
     for block in blocks:
-        block.hop()
+        block.step()
 
 
 def by_scipy(adjacency: Adjacency, x: np.ndarray) -> Callable[[], Any]:
@@ -166,8 +167,9 @@ def agree(blocks: list[Block], others: Contenders) -> None:
 def read_all(loops: list[Callable[..., int]], blocks: list[Block], run: Run) -> None:
     for loop, block in zip(loops, blocks, strict=True):
         words, entries = block.x.view(np.int64), block.plan.adjacency
-        starts = [(int(entries.indptr[a]), int(entries.indptr[b])) for a, b in block.plan.pieces]
-        run([partial(loop, entries.indices, words, *piece) for piece in starts])
+        rows = equal_work(entries.indptr, 16 * available())
+        starts = [(int(entries.indptr[a]), int(entries.indptr[b])) for a, b in rows]
+        run([partial(loop, entries.indices, words, *some) for some in starts])
 
 
 def rounds(contenders: Contenders, repeats: int) -> dict[str, float]:

@@ -109,24 +109,24 @@ def as_if_just_made(graph: Path) -> None:
 def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Propagate the graph of a folder, then measure the limit, and the engine in memory where the graph is small."""
     from gamlp.graph.store import load_graph
-    from gamlp.propagate.disk import Job
-    from gamlp.propagate.normalize import Normalization
+    from gamlp.propagate import Propagation
+    from gamlp.propagate.job import Job
     from gamlp.storage.sizes import parse_size
 
     graph = load_graph(options.graph, verify=False)
     rows = np.sort(np.concatenate([graph.split.train, graph.split.valid, graph.split.test]))
-    job = Job(graph.adjacency, graph.features, options.hops, Normalization(), rows, "all", False, options.storage)
+    job = Job(graph.adjacency, graph.features, Propagation(options.hops, rows=rows, storage=options.storage))
     memory = parse_size(options.memory)
     warm_up(options, [block.stop - block.start for block in job.budget(memory).blocks])
     turns = next((turns for most, turns in TURNS.items() if graph.adjacency.entries <= most), 1)
     limits, in_memory = [limit_seconds(job, memory)] if turns == 1 else [], []
     base = resident("VmRSS:")
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    disk = [on_disk(job, options.graph.with_suffix(".hops"), memory)]
+    disk = [within(job, options.graph.parent, memory)]
     peak = resident("VmHWM:")
     here = copied(job) if graph.adjacency.entries <= options.both else None
     for turn in range(turns):
-        disk += [on_disk(job, options.graph.with_suffix(".hops"), memory)] if turn else []
+        disk += [within(job, options.graph.parent, memory)] if turn else []
         limits.append(limit_seconds(job, memory))
         in_memory += [propagated(here)] if here else []
     seconds, limit = statistics.median(disk), statistics.median(limits)
@@ -146,15 +146,12 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     return answer
 
 
-def on_disk(job: Any, out: Path, memory: int) -> float:
-    """Return the seconds of the engine on disk."""
-    from gamlp.propagate.disk import propagate_to
+def within(job: Any, folder: Path, memory: int) -> float:
+    """Return the seconds within a memory limit; the hops are written below `folder`, and removed."""
+    from gamlp.propagate import LocalEngine
 
-    seconds = timed(
-        lambda: propagate_to(out, job.adjacency, job.features, **given(job), memory=memory, key="benchmark")
-    )
-    shutil.rmtree(out)
-    return seconds
+    tempfile.tempdir = str(folder)
+    return timed(lambda: LocalEngine(memory=memory).propagate(job.adjacency, job.columns, job.spec))
 
 
 def copied(job: Any) -> Any:
@@ -162,33 +159,26 @@ def copied(job: Any) -> Any:
     from gamlp.graph.graph import Adjacency
 
     adjacency = Adjacency(np.array(job.adjacency.indptr), np.array(job.adjacency.indices))
-    return replace(job, adjacency=adjacency, features=np.array(job.features))
+    return replace(job, adjacency=adjacency, columns=np.array(job.columns))
 
 
 def propagated(job: Any) -> float:
-    """Return the seconds of the engine in memory."""
+    """Return the seconds without a limit."""
     from gamlp.propagate import propagate
 
-    return timed(lambda: propagate(job.adjacency, job.features, **given(job)))
-
-
-def given(job: Any) -> dict[str, Any]:
-    return {"hops": job.hops, "normalization": job.normalization, "rows": job.rows, "storage": job.storage}
+    return timed(lambda: propagate(job.adjacency, job.columns, job.spec))
 
 
 def warm_up(options: argparse.Namespace, widths: list[int]) -> None:
     """Compile everything that is measured, on a graph of a few nodes."""
     from gamlp.graph.build.csr import adjacency_from_edges
-    from gamlp.propagate import Normalization, propagate
-    from gamlp.propagate.disk_block import propagate_block
+    from gamlp.propagate import LocalEngine, Propagation
 
     tiny = adjacency_from_edges(np.array([0, 1]), np.array([1, 2]), nodes=3)
-    for width in set(widths):
-        x = np.ones((3, width), np.float32)
-        given = {"hops": 1, "normalization": Normalization(), "rows": np.array([0]), "storage": options.storage}
-        propagate_block(tiny, x, slice(0, width), **given)
-    x = np.ones((3, options.features), np.float32)
-    propagate(tiny, x, hops=1, storage=options.storage, rows=np.array([0]))
+    spec = Propagation(1, rows=np.array([0]), storage=options.storage)
+    for width in {*widths, options.features}:
+        for memory in (None, 2**26):
+            LocalEngine(memory=memory).propagate(tiny, np.ones((3, width), np.float32), spec)
 
 
 def limit_seconds(job: Any, memory: int) -> float:
@@ -201,8 +191,8 @@ def limit_seconds(job: Any, memory: int) -> float:
     total = 0.0
     with workers(available()) as run:
         for width in sorted(set(widths)):
-            states = [prefaulted(empty((job.adjacency.nodes, width), job.storage)) for _ in range(2)]
-            total += widths.count(width) * job.hops * reading_once(job.adjacency, states, run)
+            states = [prefaulted(empty((job.adjacency.nodes, width), job.spec.storage)) for _ in range(2)]
+            total += widths.count(width) * job.spec.hops * reading_once(job.adjacency, states, run)
             del states
     return total
 

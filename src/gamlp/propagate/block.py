@@ -28,19 +28,17 @@ import numpy as np
 from gamlp.propagate import kernels, layout
 from gamlp.propagate.chunk_reader import ChunkReader, LoadedChunk
 from gamlp.propagate.chunks import ChunkPlan, rows_a_read
+from gamlp.propagate.column_reader import VALUES_AT_ONCE, ColumnReader
 from gamlp.propagate.hops import too_large
 from gamlp.propagate.layout import bits
 from gamlp.propagate.node_scales import NodeScales
-from gamlp.propagate.sinks import ANY_NUMBER, RowSink, as_stored
+from gamlp.propagate.sinks import RowSink, Target, as_stored
 from gamlp.propagate.spec import Propagation
-from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import empty, prefaulted
 from gamlp.storage.threads import Run, background, ranges
 
-VALUES_A_PIECE = 2**18  # handed to a thread at a time
-SEGMENTS_A_PIECE = 8
-READERS = 4  # threads that read features from files: more would read in small pieces
+SEGMENTS_AT_ONCE = 8  # that a thread sums
 
 
 class Block:
@@ -54,16 +52,15 @@ class Block:
         self.limited = plan.chunk_bytes is not None
         step = rows_a_read(plan.chunk_bytes) if plan.chunk_bytes else 1
         self.scales = NodeScales(plan.adjacency, spec.normalization, hold=not self.limited, step=step)
-        pieces = 1 if threads == 1 else (8 if self.limited else 16) * threads
-        self.chunks = ChunkReader(plan, self.scales, spare=spare, pieces=pieces)
-        self.readers = min(threads, READERS)
+        tasks = 1 if threads == 1 else (8 if self.limited else 16) * threads
+        self.chunks = ChunkReader(plan, self.scales, spare=spare, tasks=tasks)
+        self.reader = ColumnReader(plan.chunk_bytes, run, threads=threads)
         states = 0 if not spec.hops else 2 if spec.restart is None else 3
         size = (plan.adjacency.nodes * kernels.padded(widest),)
         self._states = run([lambda: prefaulted(empty(size, spec.storage))] * states)
         self._r = spec.normalization.r
         self._hub_scale = self.scales.of(plan.hubs, -1)
         self._row_scale = None if spec.rows is None else self.scales.of(spec.rows, self._r)
-        self._buffers: list[Array] = []  # features on their way
 
     def close(self) -> None:
         """Let the files go."""
@@ -75,16 +72,15 @@ class Block:
 
         A hop is written to a file while the next one reads the same state; the one after that writes over it.
         """
-        self._shape(columns.stop - columns.start)
-        self.load(source, columns, sink)
+        self.load(source, columns, sink if 0 in self.spec.kept_hops else None)
         with background() as start:
             for hop in range(1, self.spec.hops + 1):
                 self.step()
                 if hop in self.spec.kept_hops:
-                    if sink.rows_at_once == ANY_NUMBER:
-                        self.store(hop, self.x, sink)
-                    else:
+                    if sink.in_order:
                         start(self.store, hop, self.x, sink)
+                    else:
+                        self.store(hop, self.x, sink)
                 advance()
         self.chunks.check_unchanged()
 
@@ -98,48 +94,39 @@ class Block:
         self.columns = self.start_columns = np.ones(columns, np.float32)  # c of y, and of X in the third state
         self.shape = kernels.quads(width)
 
-    def load(self, source: Any, columns: slice, sink: RowSink) -> None:
-        """Set y = D^(−r) X c for these columns; X itself goes to the sink, and to the third state.
+    def load(self, source: Any, columns: slice, sink: RowSink | None = None) -> None:
+        """Set y = D^(−r) X c for these columns; X itself goes to the third state, and to the sink if there is one."""
+        self._shape(columns.stop - columns.start)
+        if self.spec.storage == "float16" and len(self.x):
+            self.columns, self.start_columns = self._column_scales(source, columns)
 
-        Each thread reads some rows and packs them while they are near; from files, then come the next ones.
-        """
-        reader, width = ArrayReader(source), columns.stop - columns.start
-        rounds = self._rounds(reader, width)
-        spec = self.spec
-
-        def read(first: int, last: int, buffer: Array | None) -> Array:
-            if not self.limited:
-                return np.ascontiguousarray(source[first:last, columns], dtype=np.float32)
-            return reader.block(first, last, columns, buffer)
-
-        def peaks(first: int, last: int, buffer: Array | None) -> tuple[Array, Array]:
-            values = read(first, last, buffer)
-            scaled = layout.peaks(values, self.scales.power(first, last, -self._r))
-            return scaled, layout.peaks(values, np.ones(last - first, np.float32)) if len(self.start) else scaled
-
-        def pack(first: int, last: int, buffer: Array | None) -> Array | None:
-            values = read(first, last, buffer)
+        def pack(first: int, values: Array) -> Array | None:
+            last = first + len(values)
             if len(self.x):
                 layout.pack(values, self.scales.power(first, last, -self._r), self.columns, bits(self.x)[first:last])
             if len(self.start):
-                ones = np.ones(last - first, np.float32)
+                ones = np.ones(len(values), np.float32)
                 layout.pack(values, ones, self.start_columns, bits(self.start)[first:last])
-            if 0 in spec.kept_hops and sink.rows_at_once == ANY_NUMBER:
+            if sink is not None and sink.in_order:
+                return values
+            if sink is not None:
                 self._store_features(first, values, sink)
-                return None
-            return values
+            return None
 
-        if spec.storage == "float16" and len(self.x):
-            found = [pair for each in rounds for pair in self._at_once(peaks, each)]
-            self.columns, self.start_columns = (
-                layout.column_scales(np.max([pair[which] for pair in found], axis=0)) for which in (0, 1)
-            )
-        for each in rounds:
-            for (first, _), values in zip(each, self._at_once(pack, each), strict=True):
-                if values is not None and 0 in spec.kept_hops:
-                    self._store_features(first, values, sink)
-        reader.check_unchanged()
-        reader.close()
+        for first, values in self.reader.each(source, columns, pack):
+            if sink is not None and values is not None:
+                self._store_features(first, values, sink)
+
+    def _column_scales(self, source: Any, columns: slice) -> tuple[Array, Array]:
+        """Return c of y, and of X in the third state: powers of two that bring the largest |value| just below 2¹⁵."""
+
+        def peaks(first: int, values: Array) -> tuple[Array, Array]:
+            scaled = layout.peaks(values, self.scales.power(first, first + len(values), -self._r))
+            return scaled, layout.peaks(values, np.ones(len(values), np.float32)) if len(self.start) else scaled
+
+        found = [pair for _, pair in self.reader.each(source, columns, peaks)]
+        of_y, of_x = (layout.column_scales(np.max([pair[which] for pair in found], axis=0)) for which in (0, 1))
+        return of_y, of_x
 
     def step(self) -> None:
         """Set y = D^(−1) A y, one chunk of rows after the other, and return to the start where that is asked for."""
@@ -163,25 +150,25 @@ class Block:
                 nodes, scale, part = rows[first:last], self._row_scale[first:last], x
             target = sink.target(hop, first, last)
             unpack = partial(layout.unpack, part, nodes, scale, inverse, bits(target.values), target.hop, target.column)
-            step = max(1, VALUES_A_PIECE // x.shape[1])
-            if sum(self.run([partial(unpack, *span) for span in ranges(last - first, step)])):
+            step = max(1, VALUES_AT_ONCE // x.shape[1])
+            if sum(self.run([partial(unpack, *some) for some in ranges(last - first, step)])):
                 raise too_large(f"After {hop} hops some features")
             if self.spec.restart is not None:
                 self._store_isolated(first, nodes, scale, target)
             sink.written(hop, first, target)
 
     def _sum(self, loaded: LoadedChunk) -> None:
-        chunk, offsets, indices, weights, scale, pieces = loaded
+        chunk, offsets, indices, weights, scale, tasks = loaded
         x, out, (begin, end) = bits(self.x), bits(self.next), chunk.segments
         entries = (chunk.start, indices, weights, x)
         segments, sums = self.plan.segments[begin:end], self.sums[begin:end]
         fixed = (offsets, *entries, self.plan.self_loops, out, scale, self.plan.longest, chunk.first)
         self.run(
             [
-                partial(kernels.sum_segments, segments, *entries, sums, *span, self.shape)
-                for span in ranges(end - begin, SEGMENTS_A_PIECE)
+                partial(kernels.sum_segments, segments, *entries, sums, *some, self.shape)
+                for some in ranges(end - begin, SEGMENTS_AT_ONCE)
             ]
-            + [partial(kernels.sum_rows, *fixed, *piece, self.shape) for piece in pieces]
+            + [partial(kernels.sum_rows, *fixed, *rows, self.shape) for rows in tasks]
         )
 
     def _restart(self) -> None:
@@ -196,13 +183,13 @@ class Block:
             alpha = np.float32(restart.alpha)
             layout.return_to_start(x[first:last], start[first:last], None, scale, columns, alpha, bounds)
 
-        self.run([partial(some, *span) for span in ranges(len(x), max(1, VALUES_A_PIECE // x.shape[1]))])
+        self.run([partial(some, *rows) for rows in ranges(len(x), max(1, VALUES_AT_ONCE // x.shape[1]))])
         if restart.fixed is not None and len(restart.fixed):
             anywhere = np.array([[-np.inf], [np.inf]], np.float32) * self.columns
             scale = self.scales.of(restart.fixed, -self._r)
             layout.return_to_start(x, start, restart.fixed, scale, columns, np.float32(0), anywhere)
 
-    def _store_isolated(self, first: int, nodes: Array | None, scale: Array, target: Any) -> None:
+    def _store_isolated(self, first: int, nodes: Array | None, scale: Array, target: Target) -> None:
         """Write X^(l) = clip((1 − α) X), or X where it is fixed, of the nodes whose degree is 0, and so d^r."""
         restart, alone = self.spec.restart, np.flatnonzero(scale == 0)
         assert restart is not None
@@ -232,19 +219,3 @@ class Block:
         rows, order = self.spec.sorted_rows
         assert rows is not None
         return rows, order
-
-    def _rounds(self, reader: ArrayReader, width: int) -> list[list[tuple[int, int]]]:
-        """Return ranges of rows that are read side by side: all, or, within a limit, as many as have buffers."""
-        nodes = self.plan.adjacency.nodes
-        if self.plan.chunk_bytes is None:
-            return [ranges(nodes, max(1, VALUES_A_PIECE // kernels.padded(width)))]
-        room = self.plan.chunk_bytes // 2 // READERS
-        chunks = ranges(nodes, max(1, room // reader.bytes_a_row(width)))
-        size = chunks[0][1] * width
-        if not self._buffers or len(self._buffers[0]) < size:
-            self._buffers = [empty((size,), np.float32) for _ in range(self.readers)]
-        return [chunks[at : at + self.readers] for at in range(0, len(chunks), self.readers)]
-
-    def _at_once(self, work: Callable[..., Any], spans: list[tuple[int, int]]) -> list[Any]:
-        buffers: list[Array | None] = [*self._buffers] if self.limited else [None] * len(spans)
-        return self.run([partial(work, *span, buffer) for span, buffer in zip(spans, buffers, strict=False)])

@@ -129,6 +129,8 @@ class BlockFiles(Sink):
 class FileRows(RowSink):
     """The file of one block, to which rows are appended."""
 
+    in_order = True
+
     def __init__(self, file: BinaryIO, width: int, storage: np.dtype[Any], buffer_bytes: int) -> None:
         self._file, self._width, self._storage = file, width, storage
         self.rows_at_once = max(1, buffer_bytes // (width * storage.itemsize))

@@ -28,15 +28,15 @@ class LoadedChunk(NamedTuple):
     indices: Array
     weights: Array | None
     scale: Array  # (rows,) 1/d
-    pieces: list[tuple[int, int]]  # ranges of rows of equal work
+    tasks: list[tuple[int, int]]  # ranges of rows of equal work
 
 
 class ChunkReader:
     """Gives all chunks, in order, once for each hop."""
 
-    def __init__(self, plan: ChunkPlan, scales: NodeScales, *, spare: int = 0, pieces: int = 1) -> None:
-        """`spare` bytes may be used to keep chunks; each is handed out in so many pieces."""
-        self.plan, self.scales, self.pieces = plan, scales, pieces
+    def __init__(self, plan: ChunkPlan, scales: NodeScales, *, spare: int = 0, tasks: int = 1) -> None:
+        """`spare` bytes may be used to keep chunks; each is handed out in so many tasks."""
+        self.plan, self.scales, self.tasks = plan, scales, tasks
         adjacency = plan.adjacency
         arrays = (adjacency.indptr, adjacency.indices, adjacency.weights)
         self._views = plan.chunk_bytes is None or not any(map(is_whole_file, arrays))
@@ -75,8 +75,8 @@ class ChunkReader:
         chunk = self.plan.chunks[at]
         offsets, indices, weights = self._view(chunk) if self._views else self._read(at, chunk)
         scale = self.scales.power(chunk.first, chunk.last, -1, offsets)
-        pieces = equal_work(offsets, self.pieces) if len(offsets) > 1 else []
-        loaded = LoadedChunk(chunk, offsets, indices, weights, scale, pieces)
+        tasks = equal_work(offsets, self.tasks) if len(offsets) > 1 else []
+        loaded = LoadedChunk(chunk, offsets, indices, weights, scale, tasks)
         if self._keep:
             self.kept[at] = loaded
         return loaded

@@ -90,7 +90,7 @@ def equal_work(offsets: Array, count: int) -> list[tuple[int, int]]:
     def work(row: int) -> int:
         return int(offsets[row]) - base + 4 * row
 
-    cuts = [bisect_left(range(rows), total * piece // count, key=work) for piece in range(count)]
+    cuts = [bisect_left(range(rows), total * task // count, key=work) for task in range(count)]
     return [(first, last) for first, last in zip(cuts, [*cuts[1:], rows], strict=True) if first < last]
 
 

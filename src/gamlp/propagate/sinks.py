@@ -15,8 +15,6 @@ import numpy as np
 
 from gamlp.storage.files import Array
 
-ANY_NUMBER = 2**62
-
 
 class Target(NamedTuple):
     """Where rows are written: values[at …, hop, column …]."""
@@ -27,8 +25,9 @@ class Target(NamedTuple):
 
 
 class RowSink(ABC):
-    """Takes the wanted rows of one block of columns."""
+    """Takes the wanted rows of one block of columns, `rows_at_once` of them at most in one target."""
 
+    in_order: bool  # hop by hop, from the first row to the last
     rows_at_once: int
 
     @abstractmethod
@@ -72,7 +71,8 @@ class ArraySink(Sink):
 class ArrayRows(RowSink):
     """Some columns of the result in memory."""
 
-    rows_at_once = ANY_NUMBER
+    in_order = False
+    rows_at_once = 2**62  # all
 
     def __init__(self, values: Array, place: dict[int, int], columns: slice) -> None:
         self._values, self._place, self._columns = values, place, columns
