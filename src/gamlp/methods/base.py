@@ -35,6 +35,7 @@ ADDITIONS: dict[str, dict[str, Any]] = {
     "+labels": {"labels": True},
     "-labels": {"labels": False},
 }
+FOR_TYPES = ("relations", "subsets", "subset_memory", "subset_turn", "featureless", "embedding", "embedding_file")
 STAGED = frozenset({"+rlu", "+sle"})
 
 
@@ -116,6 +117,17 @@ class Method(ABC):
     @abstractmethod
     def settings_from(self, values: Mapping[str, Any]) -> BaseModel:
         """Check the settings; one that it does not have is refused."""
+
+    def idle(self, graph: Graph, settings: Any) -> dict[str, str]:
+        """Return the settings that change nothing here, each with the reason."""
+        return {} if graph.types else dict.fromkeys(FOR_TYPES, f"{graph.name} has one type of nodes")
+
+    def check_effect(self, overrides: Mapping[str, Any], graph: Graph, settings: Any) -> None:
+        """Refuse a setting that was given and would change nothing."""
+        idle = self.idle(graph, settings)
+        for key in overrides:
+            if key in idle:
+                raise SettingsError(f"{key} was set, and has no effect: {idle[key]}.\nLeave it out.")
 
     def settings_data(self, settings: Any) -> dict[str, Any]:
         """Return the settings that it has as JSON holds them; `settings_from` reads them back."""

@@ -25,6 +25,19 @@ if TYPE_CHECKING:
     from gamlp.train.prediction import Prediction
 
 
+LABELS = ("label_hops", "label_normalization", "label_self_loops", "label_layers", "label_folds")
+STAGES = ("pseudo_labels", "keep_stage", "threshold", "gamma")
+CONSISTENCY = ("consistency_decay", "consistency_threshold")
+SUBSETS = ("subsets", "subset_memory", "subset_turn")
+ATTENTION = ("gate", "smoothing", "recursive", "jk")
+COMBINERS = {  # settings that only some combiners read
+    "jk_layers": ("jk",),
+    "decay": ("decay",),
+    "attention_activation": ATTENTION,
+    "attention_dropout": ATTENTION,
+}
+
+
 class HopNetwork(Method):
     """A network that reads a node's hops, and perhaps its label hops."""
 
@@ -50,6 +63,25 @@ class HopNetwork(Method):
                 "the method without it.\nGive two stages at least, as --set epochs=[100,50], or name the method alone."
             )
         return settings
+
+    def idle(self, graph: Graph, settings: Settings) -> dict[str, str]:
+        """Return the settings that change nothing, each with the reason."""
+        without = {
+            f"{self.name} reads no labels": () if settings.labels else LABELS,
+            f"{self.name} has one stage": () if self.staged else STAGES,
+            f"{self.name} has no consistency loss": () if settings.consistency else CONSISTENCY,
+            "no temperature is used without reliable labels or a consistency loss": ()
+            if self.staged or settings.consistency
+            else ("temperature", "reliable_from"),
+            f"the combiner is {settings.combiner}": [
+                key for key, combiners in COMBINERS.items() if settings.combiner not in combiners
+            ],
+            "nothing is propagated": () if settings.hops else ("normalization", "self_loops"),
+            "relations are merged": () if settings.relations == "subsets" else SUBSETS,
+            "no embeddings are used": () if settings.featureless == "embeddings" else ("embedding", "embedding_file"),
+            "the classes themselves are learned": ("gamma",) if settings.pseudo_labels == "train" else (),
+        }
+        return {key: reason for reason, keys in without.items() for key in keys} | super().idle(graph, settings)
 
     def without_edges(self) -> Method:
         """Return a multi-layer perceptron."""
