@@ -65,11 +65,11 @@ def runs_of(entries: int, options: argparse.Namespace, constants: Any, folder: P
     work = Work(nodes, adjacency.entries, options.features, options.hops, nodes)
     costs = predict(work, constants, memory=options.memory, ram=free_bytes() or 2**34)
     spec = Propagation(options.hops)
-    seconds = {"memory": timed(lambda: propagate(adjacency, features, spec), options.repeats)}
+    seconds = {"local": timed(lambda: propagate(adjacency, features, spec), options.repeats)}
     mapped, by_columns = saved(adjacency, features, folder)
     tempfile.tempdir = str(folder)  # where an engine without a cache writes to
     limited = LocalEngine(memory=options.memory)
-    seconds["disk"] = timed(lambda: limited.propagate(mapped, by_columns, spec), options.repeats)
+    seconds["limited"] = timed(lambda: limited.propagate(mapped, by_columns, spec), options.repeats)
     runs = []
     for engine, taken in seconds.items():
         cost = costs[engine]
