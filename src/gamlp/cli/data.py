@@ -11,6 +11,7 @@ import typer
 from gamlp.cli import common
 from gamlp.cli.common import AnySeed, Column, Directed, Features, Json, Memory, Root, What
 from gamlp.errors import SettingsError
+from gamlp.storage.text import check_utf8
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
@@ -67,6 +68,7 @@ def import_(
     from gamlp.graph.readers.source import GraphSource
     from gamlp.storage.sizes import parse_size
 
+    check_utf8(str(out))
     columns = dict(common.pair(text, "--column") for text in column or [])
     source = GraphSource.named(what, root=root, columns=columns, features=features, directed=directed)
     again = f"What is finished is kept: run it again to go on (in {out}.partial)." if memory else ""

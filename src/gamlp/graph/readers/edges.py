@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import FormatError, ShapeError
-from gamlp.graph.build.edge_groups import Edges
+from gamlp.graph.build.edge_chunks import Edges
 from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.readers.npz_arrays import members, read_member
 from gamlp.graph.readers.table import ArrayTable, Table, file_key, open_table
