@@ -40,18 +40,18 @@ class Centroid(Method):
         """Check them; all others stay as they are by default."""
         return settings_from({**values, "combiner": "last"})
 
-    def fit(self, graph, split, settings, *, seed, source, device="cpu", folder=None):
+    def fit(self, graph, split, settings, context):
         """Take the mean of each class."""
-        fitted = FittedCentroid(settings, source.scaling(graph, settings), source)
+        fitted = FittedCentroid(settings, context.source.scaling(graph, settings), context.source)
         rows, labels = fitted.rows(graph, split.train), graph.labels[split.train]
         fitted.centres = np.stack([rows[labels == at].mean(axis=0) for at in range(len(graph.classes))])
         fitted.prediction = fitted.predict(graph, graph.labels)
         return fitted
 
-    def load(self, settings, state, tensors, *, classes, source, device="cpu"):
+    def load(self, settings, state, tensors, context):
         """Take up the centres and the scaling."""
         measured = {name: value.numpy() for name, value in tensors.items() if name != "centres"}
-        fitted = FittedCentroid(settings, Scaling(settings.feature_scaling, **measured), source)
+        fitted = FittedCentroid(settings, Scaling(settings.feature_scaling, **measured), context.source)
         fitted.centres = tensors["centres"].numpy()
         return fitted
 

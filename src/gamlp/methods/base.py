@@ -47,6 +47,17 @@ class Base:
     fixed: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What the pipeline brings to a method."""
+
+    source: HopSource  # scaling and hops
+    classes: int
+    seed: int = 0
+    device: str = "cpu"
+    folder: Path | None = None  # for unfinished work
+
+
 @dataclass(frozen=True)
 class Method(ABC):
     """A method by name; all that its name does not fix comes from the recipe."""
@@ -145,29 +156,12 @@ class Method(ABC):
             )
 
     @abstractmethod
-    def fit(
-        self,
-        graph: Graph,
-        split: Split,
-        settings: Any,
-        *,
-        seed: int,
-        source: HopSource,
-        device: str = "cpu",
-        folder: Path | None = None,
-    ) -> FittedMethod:
-        """Learn from a graph whose labels are those of train and valid only; `folder` keeps unfinished work."""
+    def fit(self, graph: Graph, split: Split, settings: Any, context: Context) -> FittedMethod:
+        """Learn from a graph whose labels are those of train and valid only."""
 
     @abstractmethod
     def load(
-        self,
-        settings: Any,
-        state: Mapping[str, Any],
-        tensors: dict[str, Tensor],
-        *,
-        classes: int,
-        source: HopSource,
-        device: str = "cpu",
+        self, settings: Any, state: Mapping[str, Any], tensors: dict[str, Tensor], context: Context
     ) -> FittedMethod:
         """Return what `FittedMethod.state` and `.tensors` described; its prediction and history stay behind."""
 
