@@ -20,7 +20,7 @@ from gamlp.graph import load_graph, read_tables
 from gamlp.graph.build import edge_chunks, external_csr
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.build.external_csr import build_adjacency
-from gamlp.graph.build.hashing import hash_words
+from gamlp.graph.build.hashing import hash_strings
 from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.build.import_directory import import_files
 from gamlp.graph.build.merge_chunks import ranges_of
@@ -187,7 +187,7 @@ def test_what_cannot_be_imported_leaves_nothing_in_place(tables):
 def test_words_hash_apart():
     words = [b"", b"\0", b"\0\0", b"ab", b"ba", b"12345678", b"1234567", b"123456789", b"12345678\0"]
     ends = np.cumsum([0] + [len(word) for word in words])
-    assert len(set(hash_words(ends, np.frombuffer(b"".join(words), np.uint8)).tolist())) == len(words)
+    assert len(set(hash_strings(ends, np.frombuffer(b"".join(words), np.uint8)).tolist())) == len(words)
 
 
 def steps(monkeypatch, stop_after):
