@@ -78,7 +78,7 @@ def write_features(nodes: NodeTable, path: Path) -> None:
 
 
 def write_names(nodes: NodeTable, path: Path) -> None:
-    """Write the ids that came in: integers, or strings as UTF-8 bytes of one length; nothing where the row is the id."""
+    """Write the ids that came in: integers, or strings as UTF-8 bytes of one length; none where the row is the id."""
     import pyarrow.compute as pc
 
     if nodes.columns.id is None:
