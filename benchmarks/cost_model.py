@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--entries", type=int, nargs="+", default=[4_000_000, 20_000_000])
     parser.add_argument("--features", type=int, default=64)
     parser.add_argument("--hops", type=int, default=3)
-    parser.add_argument("--memory", type=int, default=2**29, help="bytes for the engine on disk")
+    parser.add_argument("--memory", type=int, default=2**29, help="bytes for the engine within a limit")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     options = parser.parse_args()
