@@ -90,7 +90,8 @@ def forget(path: Path) -> None:
 
 def accuracy(run: int, seeds: int) -> dict[str, Any]:
     from gamlp.graph.readers.datasets import read_graph
-    from gamlp.runs.run import Order, train_run
+    from gamlp.runs.run import train_run
+    from gamlp.runs.spec import RunSpec
 
     graph = read_graph(["debian"], root=Path("data"))
     changes = {
@@ -101,7 +102,7 @@ def accuracy(run: int, seeds: int) -> dict[str, Any]:
         "evaluate_every": 4,
         "labels": False,
     }
-    result = train_run(graph, Order("gamlp-jk", "debian", changes, list(range(seeds))), folder=None)
+    result = train_run(graph, RunSpec.of(graph, "gamlp-jk", "debian", changes, range(seeds)), folder=None)
     print(
         f"runs of {run:3}: test {result['test_accuracy']:.4f} ± {result['test_accuracy_std'] or 0:.4f}", file=sys.stderr
     )

@@ -13,7 +13,8 @@ from gamlp.explain.figures.attention import by_degree, weights_chart
 from gamlp.explain.figures.chart import write_charts
 from gamlp.explain.finished_run import open_run
 from gamlp.explain.report import write_report
-from gamlp.runs.run import Order, train_run
+from gamlp.runs.run import train_run
+from gamlp.runs.spec import RunSpec
 
 
 def main() -> None:
@@ -24,8 +25,8 @@ def main() -> None:
     options = parser.parse_args()
 
     graph = read_graph(options.files)
-    order = Order("gamlp-recursive", "default", {"epochs": options.epochs}, seeds=[0])
-    result = train_run(graph, order, folder=options.out)
+    spec = RunSpec.of(graph, "gamlp-recursive", overrides={"epochs": options.epochs})
+    result = train_run(graph, spec, folder=options.out)
     print(f"validation accuracy {100 * result['valid_accuracy']:.1f} %")
 
     run = open_run(graph, options.out)

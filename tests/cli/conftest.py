@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-SMALL = ("hidden=8", "epochs=3", "head_layers=2", "label_layers=2", "hops=2", "learning_rate=0.01")
+SMALL = ("hidden=8", "epochs=3,2", "head_layers=2", "label_layers=2", "hops=2", "learning_rate=0.01")
 
 
 @dataclass(frozen=True)

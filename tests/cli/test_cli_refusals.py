@@ -244,7 +244,9 @@ def test_predict_on_other_features(gamlp, run, files, tmp_path):
     table = csv.read_csv(files.nodes).drop_columns(["x3"])
     csv.write_csv(table, tmp_path / "nodes.csv")
     out = tmp_path / "predictions.csv"
-    refused(gamlp("predict", run, files.edges, tmp_path / "nodes.csv", "--out", out), "3 features", "with 4")
+    refused(
+        gamlp("predict", run, files.edges, tmp_path / "nodes.csv", "--out", out), "no feature column 'x3'", "4 expected"
+    )
     assert not out.exists()
 
 
@@ -279,11 +281,21 @@ def test_predict_from_an_unfinished_or_damaged_run(gamlp, run, tmp_path):
 
 def test_a_graph_that_changed_since_its_run(gamlp, quick, place, tmp_path):
     run = tmp_path / "run"
-    words = [place / "edges.csv", place / "nodes.csv", *quick, "--method", "mlp", "--seeds", 1, "--out", run]
+    words = [
+        place / "edges.csv",
+        place / "nodes.csv",
+        *quick,
+        "--method",
+        "gamlp-recursive",
+        "--seeds",
+        1,
+        "--out",
+        run,
+    ]
     assert gamlp("train", *words).code == 0
     change_nodes(place, "x1", first(100.0))
     refused(gamlp("predict", run, "--out", tmp_path / "p.csv"), "changed since", code=3)
-    refused(gamlp("train", "--resume", run), "fingerprint", code=3)
+    refused(gamlp("train", "--resume", run), "changed since the run: features", code=3)
     assert not (tmp_path / "p.csv").exists()
 
 

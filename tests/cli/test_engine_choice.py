@@ -1,36 +1,37 @@
 """Options of engines that do not go together are refused before anything is read."""
 
-import importlib.util
-
 import pytest
 
-from gamlp.cli.engines import Choice, chosen
-from gamlp.errors import MissingExtraError, SettingsError
+from gamlp.cli.options import ComputeOptions
+from gamlp.errors import SettingsError
+from gamlp.propagate.engines.registry import EngineChoice
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("tape", None, None, "cpu"), "no engine 'tape'"),
-        (("memory", "1GiB", None, "cpu"), "--memory was given for the engine in memory"),
-        (("disk", None, "head:6379", "cpu"), "--address head:6379 was given for the engine 'disk'"),
-        ((None, None, "head:6379", "cpu"), "--address head:6379"),
-        (("ray", None, None, "cuda"), "'ray' was asked to use 'cuda'"),
-        ((None, "much", None, "cpu"), "--memory much"),
+        ({"engine": "tape"}, "no engine 'tape'"),
+        ({"engine": "local", "address": "head:6379"}, "--address head:6379 was given for the engine 'local'"),
+        ({"address": "head:6379"}, "--address head:6379"),
+        ({"memory": "much"}, "--memory much"),
+        ({"memory": "-1GiB"}, "--memory -1GiB"),
+        ({"device": "gpu"}, "no device 'gpu'"),
     ],
 )
 def test_what_is_refused(options, words):
     with pytest.raises(SettingsError, match=words):
-        chosen(*options)
+        ComputeOptions(**options).choice()
 
 
-def test_memory_chooses_the_disk():
-    assert chosen(None, None, None, "cpu") == Choice(None, None)
-    assert chosen(None, "2GiB", None, "cpu") == Choice(2 * 2**30, None)
-    assert chosen("disk", None, None, "cpu").memory == 4 * 2**30
+@pytest.mark.parametrize(
+    ("text", "size"), [("2GiB", 2 * 2**30), ("500MB", 500 * 10**6), ("2gb", 2 * 10**9), ("1024", 1024)]
+)
+def test_amounts_of_memory(text, size):
+    assert ComputeOptions(memory=text).choice() == EngineChoice(memory=size)
 
 
-def test_ray_that_is_not_installed_is_said_at_once(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'gamlp\[ray\]'"):
-        chosen("ray", None, None, "cpu")
+def test_a_cache_is_found_again_from_elsewhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    from pathlib import Path
+
+    assert ComputeOptions(cache=Path("hops")).choice().cache == tmp_path / "hops"

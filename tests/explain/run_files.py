@@ -62,8 +62,8 @@ def make_run(graph, folder, *, probabilities=PROBABILITIES, attention=ATTENTION,
         "runs": [{"seed": 0, **scores, "parameters": 42, "stages": stages, "seconds": 1.5}],
     }  # fmt: skip
     record = {
-        "format": 1, "dataset": graph.name, "method": method, "recipe": "default", "overrides": {"hops": 2},
-        "graph": {"what": [str(folder / "graph")], "root": "data", "options": {}}, "fingerprint": graph.fingerprint,
+        "format": 2, "dataset": graph.name, "method": method, "recipe": "default", "overrides": {"hops": 2},
+        "source": {"what": [str(folder / "graph")]},
         "fingerprints": dict(graph.fingerprints), "seeds": [0],
         "device": "cpu", "settings": {"hops": 2, "combiner": "jk"}, "versions": {"gamlp": "0.1.0"},
         "machine": "a machine", "result": result,

@@ -149,6 +149,8 @@ def test_a_run_of_the_first_version_is_known_by_its_features_and_classes(tiny_gr
     run = run_of(tiny_graph)
     record = read_json(run / "run.json")
     del record["fingerprints"]
+    record |= {"format": 1, "fingerprint": tiny_graph.fingerprint}
+    record["graph"] = {"what": record.pop("source")["what"], "root": "data", "options": {}}
     write_json(run / "run.json", record)
     write_json(run / "seed-0" / "model.json", {"classes": list(tiny_graph.classes)})
     assert run_command(capsys, "explain", run, "--node", "node-4")[0] == 0

@@ -12,7 +12,6 @@ import pytest
 
 from gamlp.cli import main
 from gamlp.errors import FormatError
-from gamlp.explain.command import command_of
 from gamlp.explain.figures.chart import PALETTE, Chart, drawn
 from gamlp.explain.figures.learning import loss_charts, series, stage_marks
 from gamlp.explain.page import render_page
@@ -170,23 +169,6 @@ def test_report_command(tiny_graph, run_of, tmp_path, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert facts["out"] == str(out)
     assert facts["bytes"] == out.stat().st_size > 10_000
-
-
-def test_the_command_to_run_again():
-    record = {
-        "graph": {"what": ["a b.csv"], "root": "/data", "options": {"label": "topic", "directed": True}},
-        "method": "gamlp-jk+rlu", "recipe": "default", "seeds": [2, 3], "device": "cpu",
-        "overrides": {"hops": 3, "labels": False, "epochs": [5, 6], "combiner": "jk"},
-    }  # fmt: skip
-    assert command_of(record) == (
-        "gamlp train 'a b.csv' --method gamlp-jk+rlu --recipe default --seeds 2 --seed 2 --set hops=3 "
-        "--set labels=false --set 'epochs=[5, 6]' --set combiner=jk --column label=topic --directed"
-    )
-    assert command_of({**record, "graph": {}}) == ""
-    cora = {"what": ["cora"], "root": "/data", "options": {}}
-    assert command_of({**record, "overrides": {}, "graph": cora, "device": "cuda"}).endswith(
-        "--seed 2 --root /data --device cuda"
-    )
 
 
 def test_epochs_go_on_over_the_stages():

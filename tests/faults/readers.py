@@ -172,14 +172,13 @@ def make_run(folder: Path, variant: int) -> None:
 
 def read_run(folder: Path) -> str:
     """Return a hash of what predict and the report make of a run."""
-    from gamlp.cli.predict import own_graph
-    from gamlp.cli.train import record_of
+    from gamlp.cli.common import read_own_graph
     from gamlp.explain.finished_run import open_run
     from gamlp.explain.report import render
     from gamlp.pipeline import load_fitted
+    from gamlp.runs import record
 
-    record = record_of(folder)
-    graph = own_graph(record, folder)
+    graph = read_own_graph(record.read_run(folder))
     opened = open_run(graph, folder)
     model = load_fitted(folder / "seed-0")
     weights = [tensor.numpy() for tensor in model.learned.tensors().values()]

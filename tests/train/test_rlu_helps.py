@@ -3,9 +3,9 @@
 import numpy as np
 
 from gamlp.methods import method_named
+from gamlp.pipeline import Pipeline
+from gamlp.runs.seed import train_seed
 from gamlp.settings import settings_from
-from gamlp.train.one_seed import Task, train_seed
-from gamlp.train.prepare import Workshop
 
 SETTINGS = {
     "hops": 3,
@@ -31,12 +31,11 @@ SETTINGS = {
 
 def test_reliable_labels_beat_one_stage_by_more_than_the_spread(make_planted):
     graph = make_planted(nodes=1200, classes=4, features=16, degree=3, noise=4.0, labelled=4)
-    workshop = Workshop(graph)
     found = {}
     for name, epochs in {"gamlp-recursive": [60], "gamlp-recursive+rlu": [60, 40]}.items():
         method = method_named(name)
-        task = Task(method, settings_from({**SETTINGS, **method.fixed, "epochs": epochs}))
-        results = [train_seed(workshop, task, seed=seed, folder=None) for seed in range(5)]
+        pipeline = Pipeline(method, settings_from({**SETTINGS, **method.fixed, "epochs": epochs}))
+        results = [train_seed(pipeline, graph, seed=seed, folder=None) for seed in range(5)]
         found[name] = np.array([result["test_accuracy"] for result in results])
     one, many = found.values()
     assert many.mean() - one.mean() > max(one.std(ddof=1), many.std(ddof=1))

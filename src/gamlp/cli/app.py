@@ -11,7 +11,6 @@ import typer
 from gamlp.cli import compare, data, doctor, embed, explain, predict, propagate, synth, train, tune
 from gamlp.cli.common import console
 from gamlp.errors import GamlpError, InputError, Interrupted, MissingExtraError
-from gamlp.storage.text import printable
 
 app = typer.Typer(
     name="gamlp",
@@ -56,13 +55,29 @@ def main(arguments: list[str] | None = None) -> None:
         code = 130
     except GamlpError as error:
         console.print(f"[bold red]{type(error).__name__}:[/]", end=" ")
-        console.print(printable(str(error)), markup=False, highlight=False, soft_wrap=True)
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         code = 2 if isinstance(error, InputError | MissingExtraError) else 3
     except BrokenPipeError:  # the reader, `head` say, has gone: nothing more to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    except MemoryError as error:
-        console.print(f"[bold red]Out of memory:[/] {error or 'an array did not fit'}.", soft_wrap=True)
-        console.print("Use --set storage=float16, fewer hops, or a machine with more memory.")
+    except UnicodeEncodeError as error:
+        console.print("[bold red]InputError:[/]", end=" ")
+        console.print(
+            f"A name is not UTF-8: {error.object!a}.\nRename the file or folder.", markup=False, soft_wrap=True
+        )
+        code = 2
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
+        console.print("[bold red]Out of memory:[/]", end=" ")
+        console.print(
+            str(error).splitlines()[0] if str(error) else "an array did not fit", markup=False, soft_wrap=True
+        )
+        console.print("Use --memory, --set storage=float16, a smaller network, or a machine with more memory.")
         code = 3
     sys.exit(code)
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Say whether that is what happened; torch has no exception of its own for it on processors."""
+    return isinstance(error, MemoryError) or "allocate" in str(error) or "out of memory" in str(error)

@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gamlp.cli import common, complete
-from gamlp.cli.common import AnySeed, Cache, Column, Device, Directed, Features, Json, Root, Seed, Set, What
+from gamlp.cli.options import (
+    AnySeed,
+    ComputeOptions,
+    GraphOptions,
+    Json,
+    Recipe,
+    Seed,
+    Set,
+    overrides,
+    refuse_beside,
+    seeds_from,
+    spelled_out,
+)
+from gamlp.cli.train import GOES_ON, default_recipe, new_folder
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(epilog="Example: gamlp compare cora --methods sgc,sign,gamlp-jk,gamlp-jk+rlu --seeds 10")(compare)
+    app.command(epilog="Example: gamlp compare cora --methods sgc,sign,gamlp-jk,gamlp-jk+rlu --seeds 10")(
+        spelled_out(compare)
+    )
     app.command(epilog="Example: gamlp recipes, then gamlp train cora --recipe cora --method gamlp-jk")(recipes)
 
 
 def compare(
-    what: What = None,
+    graph: GraphOptions,
     *,
     methods: Annotated[
         str | None,
@@ -28,18 +43,13 @@ def compare(
             help="Names with commas between, or all; by default the methods on hops.", autocompletion=complete.methods
         ),
     ] = None,
-    recipe: common.Recipe = None,
+    recipe: Recipe = None,
     set_: Set = None,
     seeds: Annotated[int, typer.Option(help="How many seeds; all methods get the same.", min=1)] = 3,
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option("--out", help="The directory; by default a new one in runs/.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Take up a comparison that was interrupted.")] = None,
-    root: Root = Path("data"),
-    column: Column = None,
-    features: Features = None,
-    directed: Directed = False,
-    device: Device = "cpu",
-    cache: Cache = None,
+    compute: ComputeOptions,
     json: Json = False,
 ) -> None:
     """Train several methods on the same seeds and splits and show them beside what was published.
@@ -47,30 +57,27 @@ def compare(
     --set KEY=VALUE holds for every method that has the setting and does not fix it itself,
     --set METHOD.KEY=VALUE for one.
     """
-    from gamlp.cli.train import default_recipe, new_folder, refuse_beside_resume
     from gamlp.runs import comparison as logic
 
-    if resume is not None:
-        refuse_beside_resume(what=what, methods=methods, recipe=recipe, set_=set_, out=out)
-        asked = logic.comparison_of(logic.comparison_record(resume))
-    else:
-        source = common.graph_source(what, root, column, features, directed)
-        asked = logic.Comparison(
-            methods=logic.methods_named(methods),
-            recipe=recipe or default_recipe(source["what"]),
-            overrides=common.overrides(set_),
-            seeds=list(range(seed, seed + seeds)),
-            device=device,
-            source=source,
-        )
     with common.shown_progress():
-        graph = common.read_source(dict(asked.source or {}))
-    if resume is None:
-        asked = replace(asked, methods=logic.methods_named(methods, graph))
-    folder = resume or out or new_folder(f"{graph.name}-comparison")
-    with common.shown_progress(f"What is finished is kept; go on with: gamlp compare --resume {folder}"):
-        result = logic.compare(graph, asked, folder=folder, cache=cache)
-        result["report"] = str(write_pages(graph, folder, asked.methods))
+        if resume is not None:
+            refuse_beside("resume", GOES_ON)
+            spec: logic.ComparisonSpec = logic.read_comparison(resume)
+            read, folder = common.read_source(spec.source), resume
+        else:
+            source, engine, names = graph.source(), compute.choice(), logic.methods_named(methods)
+            recipe = recipe or default_recipe(source)
+            logic.check_names(names, recipe)  # a wrong name is told before a large graph is read
+            read = common.read_source(source)
+            names, seed_list = logic.methods_named(methods, read), seeds_from(seed, seeds)
+            spec = logic.comparison_for(
+                read, names, recipe, overrides(set_), seed_list, engine=engine, device=compute.device, source=source
+            )
+            folder = out or new_folder(f"{read.name}-comparison")
+    again = shlex.join(["gamlp", "compare", "--resume", str(folder)])
+    with common.shown_progress(f"What is finished is kept; go on with: {again}"):
+        result = logic.compare(read, spec, folder=folder)
+        result["report"] = str(write_pages(read, folder, [row["method"] for row in result["rows"]]))
     if json:
         common.print_json(result)
     else:

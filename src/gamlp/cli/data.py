@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gamlp.cli import common
-from gamlp.cli.common import AnySeed, Column, Directed, Features, Json, Memory, Root, What
+from gamlp.cli.options import AnySeed, GraphOptions, Json, Memory, spelled_out
+from gamlp.cli.screen import say
 from gamlp.errors import SettingsError
-from gamlp.storage.text import check_utf8
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
@@ -20,10 +20,17 @@ if TYPE_CHECKING:
 def register(app: typer.Typer) -> None:
     """Add the commands."""
     app.command(epilog="Example: gamlp datasets --root ~/data")(datasets)
-    app.command(name="import", epilog="Example: gamlp import edges.csv nodes.csv --out my-graph")(import_)
+    app.command(name="import", epilog="Example: gamlp import edges.csv nodes.csv --out my-graph")(spelled_out(import_))
 
 
-def datasets(*, root: Root = Path("data"), seed: AnySeed = 0, json: Json = False) -> None:
+def datasets(
+    *,
+    root: Annotated[Path, typer.Option("--root", help="The folder with data sets, laid out as PyG and OGB do.")] = Path(
+        "data"
+    ),
+    seed: AnySeed = 0,
+    json: Json = False,
+) -> None:
     """List the known data sets, their sizes, and whether their files are there."""
     from gamlp.graph.readers.datasets import describe_datasets
 
@@ -48,14 +55,10 @@ def datasets(*, root: Root = Path("data"), seed: AnySeed = 0, json: Json = False
 
 
 def import_(
-    what: What = None,
+    graph: GraphOptions,
     *,
     out: Annotated[Path, typer.Option("--out", help="The graph directory to make.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a graph directory that is there.")] = False,
-    root: Root = Path("data"),
-    column: Column = None,
-    features: Features = None,
-    directed: Directed = False,
     self_loops: Annotated[
         bool, typer.Option("--self-loops", help="Keep edges from a node to itself; with --memory.")
     ] = False,
@@ -65,12 +68,9 @@ def import_(
 ) -> None:
     """Turn files, or a data set, into a graph directory that opens at once; with --memory, files of any size."""
     from gamlp.graph.build.import_directory import import_files
-    from gamlp.graph.readers.source import GraphSource
     from gamlp.storage.sizes import parse_size
 
-    check_utf8(str(out))
-    columns = dict(common.pair(text, "--column") for text in column or [])
-    source = GraphSource.named(what, root=root, columns=columns, features=features, directed=directed)
+    source = graph.source()
     again = f"What is finished is kept: run it again to go on (in {out}.partial)." if memory else ""
     with common.shown_progress(again) if memory else common.shown_progress():
         if memory is not None:
@@ -83,7 +83,7 @@ def import_(
     if json:
         common.print_json(facts)
     else:
-        typer.echo(
+        say(
             f"{out}: {facts['nodes']:,} nodes, {facts['entries']:,} entries, {facts['features']:,} features, "
             f"{facts['classes']} classes, {facts['labelled']:,} labelled."
         )

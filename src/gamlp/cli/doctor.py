@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from gamlp.cli import common
-from gamlp.cli.common import AnySeed, Json
+from gamlp.cli.options import AnySeed, Json
 from gamlp.errors import SettingsError
 
 if TYPE_CHECKING:

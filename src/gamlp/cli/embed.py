@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gamlp.cli import common
-from gamlp.cli.common import Column, Directed, Json, Root, Seed, Set, What
+from gamlp.cli.options import ComputeOptions, GraphOptions, Json, Seed, Set, given_options, overrides, spelled_out
+from gamlp.cli.screen import say
+from gamlp.errors import SettingsError
 
 if TYPE_CHECKING:
     from gamlp.embed import Embeddings, Scores, Triples
@@ -16,20 +18,18 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: gamlp embed debian-hetero -o embeddings --set dimension=128")(embed)
+    app.command(epilog="Example: gamlp embed debian-hetero -o embeddings --set dimension=128")(spelled_out(embed))
 
 
 def embed(
-    what: What = None,
+    graph: GraphOptions,
     *,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="The folder for the embeddings; called again, it goes on where it was.")
     ],
     set_: Set = None,
-    root: Root = Path("data"),
-    column: Column = None,
-    directed: Directed = False,
     seed: Seed = 0,
+    compute: ComputeOptions,
     json: Json = False,
 ) -> None:
     """Learn a vector for every node from the relations alone (ComplEx or TransE), and say how well.
@@ -40,25 +40,36 @@ def embed(
 
     from gamlp.embed import embedding_settings_from, train_embeddings
 
-    settings = embedding_settings_from(common.overrides(set_))
+    refuse_unused()
+    settings = embedding_settings_from(overrides(set_))
     started = time.perf_counter()
     with common.shown_progress(f"The same command goes on from the last checkpoint in {out}."):
-        triples = read_triples(what, root, column, directed)
+        triples = read_triples(graph)
         found = train_embeddings(triples, settings, seed=seed, folder=out)
     seconds = time.perf_counter() - started
     if json:
         common.print_json(facts(found, triples, out, seconds))
     else:
-        typer.echo(summary(found, triples, out))
+        say(summary(found, triples, out))
 
 
-def read_triples(what: list[str] | None, root: Path, column: list[str] | None, directed: bool) -> Triples:
+def refuse_unused() -> None:
+    """Refuse options that change nothing here: embeddings are learned in memory, from the edges alone."""
+    for name, spelled in given_options().items():
+        if name in ("engine", "memory", "address", "cache", "device", "features"):
+            raise SettingsError(
+                f"{spelled} was given, and embeddings are learned in memory, on the processor, from edges alone.\n"
+                "Leave it out."
+            )
+
+
+def read_triples(graph: GraphOptions) -> Triples:
     """Read a folder of triples, or any graph."""
     from gamlp.embed.sources import is_triples_folder, load_triples, triples_from
 
-    if what and len(what) == 1 and is_triples_folder(Path(what[0])):
-        return load_triples(Path(what[0]))
-    return triples_from(common.read_source(common.graph_source(what, root, column, None, directed)))
+    if graph.what and len(graph.what) == 1 and is_triples_folder(Path(graph.what[0])):
+        return load_triples(Path(graph.what[0]))
+    return triples_from(common.read_source(graph.source()))
 
 
 def facts(found: Embeddings, triples: Triples, out: Path, seconds: float) -> dict[str, Any]:

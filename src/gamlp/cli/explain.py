@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gamlp.cli import common
-from gamlp.cli.common import Json
-from gamlp.cli.train import record_of
+from gamlp.cli.options import Json
 from gamlp.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -160,10 +159,9 @@ def opened_run(run: Path, seed: int | None, root: Path | None) -> FinishedRun:
 
 def run_graph(run: Path, root: Path | None) -> Graph:
     """Read the graph of a run again, its data set below `root` where one is given."""
-    source = dict(record_of(run)["graph"])
-    if root is not None:
-        source["root"] = str(root.resolve())
-    return common.read_source(source)
+    from gamlp.runs.record import read_run
+
+    return common.read_own_graph(read_run(run), root)
 
 
 def explained_run(opened: FinishedRun, out: Path) -> tuple[dict[str, Any], list[Weights], list[Reach]]:

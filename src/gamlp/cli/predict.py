@@ -3,95 +3,138 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from gamlp.cli import common
-from gamlp.cli.common import Column, Device, Directed, Features, Json, Root, What
-from gamlp.cli.train import record_of
+from gamlp.cli.options import ComputeOptions, GraphOptions, Json, given_options, spelled_out
+from gamlp.cli.screen import say
+from gamlp.errors import InputError, SettingsError
+
+if TYPE_CHECKING:
+    from gamlp.graph.graph import Graph
+    from gamlp.graph.readers.source import GraphSource
+    from gamlp.propagate.engines.registry import EngineChoice
+    from gamlp.runs.record import Record
+    from gamlp.storage.files import Array
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(epilog="Example: gamlp predict runs/RUN new-edges.parquet new-nodes.parquet --out predictions.csv")(
-        predict
+        spelled_out(predict)
     )
 
 
 def predict(
     run: Annotated[Path, typer.Argument(help="A run directory made by gamlp train.")],
-    what: What = None,
+    graph: GraphOptions,
     *,
     out: Annotated[Path, typer.Option("--out", help="Where to write, .parquet or .csv.")] = Path("predictions.parquet"),
     seed: Annotated[
-        int | None, typer.Option("--seed", help="Which seed's model; by default the best on validation.")
+        int | None, typer.Option("--seed", help="Which seed's model; by default the best on validation.", min=0)
     ] = None,
-    root: Root = Path("data"),
-    column: Column = None,
-    features: Features = None,
-    directed: Directed = False,
-    device: Device = "cpu",
+    compute: ComputeOptions,
     json: Json = False,
 ) -> None:
-    """Write the class of every node: of the run's own graph, or of another graph with the same features."""
-    from gamlp.errors import MissingFileError
+    """Write the class of every node: of the run's own graph, or of another graph with the same features.
+
+    Another graph is read as the run's was: its columns and its direction, unless options say otherwise.
+    """
     from gamlp.runs.predictions import check_ending, prediction_tables, stored, write_predictions_to
-    from gamlp.runs.seed_files import check_kept
-    from gamlp.train.prepare import check_device
+    from gamlp.runs.record import read_run
 
     check_ending(out)
-    check_device(device)
-    record = record_of(run)
-    if "result" not in record:
-        raise MissingFileError(f"{run} is not finished.\nFinish it with: gamlp train --resume {run}")
-    chosen = record["result"]["best_seed"] if seed is None else seed
-    folder = run / f"seed-{chosen}"
-    if not folder.is_dir():
-        raise MissingFileError(f"{run} has no seed {chosen}.\nIt has: {', '.join(map(str, record['seeds']))}.")
-    check_kept(folder, record=record, names=("model.json",))
+    engine = compute.choice()
+    record = read_run(run)
+    folder, chosen = finished_seed(run, record, seed)
+    source = another_source(graph, record) if graph.what else record.source
+    check_out(out, source)
     with common.shown_progress():
-        if what:
-            graph = common.read_source(common.graph_source(what, root, column, features, directed))
-            graph, probabilities = on_another_graph(folder, graph, device)
-            rows = np.arange(len(probabilities))  # of several types, the target's come first
+        if graph.what:
+            read = common.read_source(source)
+            read, rows, probabilities = of_another(folder, read, record, engine, compute.device)
         else:
-            graph = own_graph(record, run)
+            refuse_without_graph()
+            read = common.read_own_graph(record, graph.root)
             rows, probabilities = stored(folder)
-        write_predictions_to(prediction_tables(graph, rows, probabilities, seed=None if what else chosen), out)
+        tables = prediction_tables(read, rows, probabilities, seed=None if graph.what else chosen)
+        write_predictions_to(tables, out)
     result: dict[str, Any] = {
-        "run": str(run), "seed": chosen, "dataset": graph.name, "nodes": len(rows), "out": str(out),
+        "run": str(run), "seed": chosen, "dataset": read.name, "nodes": len(rows), "out": str(out),
         "mean_confidence": float(probabilities.max(axis=1).mean()),
     }  # fmt: skip
-    known = graph.labels[rows] >= 0
-    if what and known.any():
-        result["accuracy"] = float((probabilities.argmax(axis=1)[known] == graph.labels[rows][known]).mean())
+    known = read.labels[rows] >= 0
+    if graph.what and known.any():
+        result["accuracy"] = float((probabilities.argmax(axis=1)[known] == read.labels[rows][known]).mean())
     if json:
         common.print_json(result)
     else:
-        typer.echo(f"{len(rows):,} predictions of seed {chosen} are in {out}.")
+        say(f"{len(rows):,} predictions of seed {chosen} are in {out}.")
 
 
-def own_graph(record: dict[str, Any], run: Path) -> Any:
-    """Read the graph that the run was trained on, and make sure that it still is that graph."""
-    from gamlp.errors import StorageError
+def finished_seed(run: Path, record: Record, seed: int | None) -> tuple[Path, int]:
+    """Return the folder and the number of the seed that is asked for."""
+    from gamlp.errors import MissingFileError
+    from gamlp.runs.seed_files import check_kept
 
-    graph = common.read_source(record["graph"])
-    if graph.fingerprint != record["fingerprint"]:
-        raise StorageError(
-            f"The graph of {run} has changed since it was trained.\n"
-            "Restore it, or name the changed graph after the run: gamlp predict RUN GRAPH."
-        )
-    return graph
+    if record.result is None:
+        raise MissingFileError(f"{run} is not finished.\nFinish it with: gamlp train --resume {run}")
+    chosen = int(record.result["best_seed"]) if seed is None else seed
+    if chosen not in record.seeds:
+        raise MissingFileError(f"{run} has no seed {chosen}.\nIt has: {', '.join(map(str, record.seeds))}.")
+    folder = run / f"seed-{chosen}"
+    check_kept(folder, record={"result": record.result}, names=("model.json",))
+    return folder, chosen
 
 
-def on_another_graph(folder: Path, graph: Any, device: str) -> tuple[Any, Any]:
-    """Return the graph with the model's class numbers, and the model's probabilities for its nodes."""
+def refuse_without_graph() -> None:
+    """Refuse options that say how another graph is read, or where it is computed."""
+    for name, spelled in given_options().items():
+        if name in ("column", "features", "directed", "engine", "memory", "address", "cache", "device"):
+            raise SettingsError(
+                f"{spelled} was given, and no graph after the run: the run's own graph is read, and its predictions "
+                "are there.\nLeave the option out, or name a graph."
+            )
+
+
+def another_source(graph: GraphOptions, record: Record) -> GraphSource:
+    """Return the source of another graph, read as the run's graph was where both are files of tables."""
+    from gamlp.graph.readers.table import PARQUET, TEXT, kind_of, open_table
+
+    files = [Path(word) for word in graph.what or []]
+    if record.source is None or not all(file.is_file() and kind_of(file) in (*PARQUET, *TEXT) for file in files):
+        return graph.source()
+    names = {name for file in files for name in open_table(file).names}
+    needed = {
+        role: name for role, name in record.source.columns.items() if role not in ("label", "split") or name in names
+    }
+    return graph.source(record.source.model_copy(update={"columns": needed}))
+
+
+def check_out(out: Path, source: GraphSource | None) -> None:
+    """Refuse to write over what is read."""
+    if source is None:
+        return
+    place = out.resolve()
+    given = [Path(word) for word in source.what] + ([source.features] if source.features else [])
+    if any(path.exists() and (path == place or path in place.parents) for path in given):
+        raise InputError(f"--out {out} would write over what the graph is read from.\nChoose another name.")
+
+
+def of_another(
+    folder: Path, graph: Graph, record: Record, engine: EngineChoice, device: str
+) -> tuple[Graph, Array, Array]:
+    """Return the graph with the model's class numbers, and the rows and probabilities of its nodes."""
     from dataclasses import replace
 
     from gamlp.pipeline import load_fitted
+    from gamlp.runs.predictions import stored
 
-    model = load_fitted(folder, device=device)
-    known = model.class_numbers(graph)
-    return replace(graph, labels=known, classes=model.classes), model.predict(graph, known).probabilities
+    if dict(graph.fingerprints) == record.fingerprints:
+        return graph, *stored(folder)
+    fitted = load_fitted(folder, engine=engine.open(device=device), device=device)
+    known = fitted.class_numbers(graph)
+    said = fitted.predict(graph, known)
+    return replace(graph, labels=known, classes=fitted.classes), said.rows, said.probabilities

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gamlp.cli import common
-from gamlp.cli.common import Column, Device, Directed, Features, Json, Memory, Root, Set, What
-from gamlp.cli.engines import Address, Choice, Engine, chosen
+from gamlp.cli.options import ComputeOptions, GraphOptions, Json, Recipe, Seed, Set, spelled_out
+from gamlp.cli.screen import say
+from gamlp.cli.train import new_spec
 from gamlp.errors import SettingsError
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
+    from gamlp.graph.splits import Split
+    from gamlp.pipeline import Pipeline
     from gamlp.propagate import Hops
-    from gamlp.settings import Settings
     from gamlp.storage.files import Array
 
 
@@ -25,78 +27,61 @@ def register(app: typer.Typer) -> None:
     app.command(
         epilog="Examples: gamlp propagate my-graph --set hops=5 --cache hops, then gamlp train my-graph --cache hops · "
         "gamlp propagate big-graph --out hops --memory 8GiB --rows labelled"
-    )(propagate)
+    )(spelled_out(propagate))
 
 
 def propagate(
-    what: What = None,
+    graph: GraphOptions,
     *,
-    cache: Annotated[
-        Path | None, typer.Option("--cache", help="Where gamlp train --cache finds the propagated features.")
-    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder of their own for them.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out.")] = False,
-    engine: Engine = None,
-    address: Address = None,
-    memory: Memory = None,
     rows: Annotated[
         str | None,
         typer.Option(metavar="WHICH", help="labelled, all, or a file of node numbers (.npy, or one in a line)."),
     ] = None,
     method: Annotated[str | None, typer.Option(help="Propagate as this method would.")] = None,
-    recipe: common.Recipe = None,
+    recipe: Recipe = None,
     set_: Set = None,
-    root: Root = Path("data"),
-    column: Column = None,
-    features: Features = None,
-    directed: Directed = False,
-    device: Device = "cpu",
-    seed: common.Seed = 0,
+    compute: ComputeOptions,
+    seed: Seed = 0,
     json: Json = False,
 ) -> None:
     """Propagate the features of a graph and keep them, for gamlp train --cache or for anything else."""
-    from gamlp.cli.train import default_recipe, method_of
-    from gamlp.runs.run import Order
+    from gamlp.runs.run import hop_source_of, pipeline_of
 
-    if (cache is None) == (out is None):
+    if (compute.cache is None) == (out is None):
         raise SettingsError("Name one place for the propagated features.\n--cache for gamlp train, or --out.")
-    choice = chosen(engine, memory, address, device)
-    source = common.graph_source(what, root, column, features, directed)
-    recipe = recipe or default_recipe(source["what"])
-    overrides = common.overrides(set_) | ({"rows": rows} if rows in ("labelled", "all") else {})
-    order = Order(method or method_of(recipe), recipe, overrides, [seed], device)
-    again = "Finished blocks are kept: run it again to go on." if choice.memory else ""
-    with common.shown_progress(again) if again else common.shown_progress():
-        graph = common.read_source(source)
-        settings = order.task(graph).settings
-        if settings is None:
-            raise SettingsError(f"{order.method} does not propagate beforehand.\nName a method on hops, as gamlp-jk.")
+    if overwrite and out is None:
+        raise SettingsError("--overwrite was given without --out.\nA cache holds many propagations, none is replaced.")
+    named = [f"rows={rows}"] if rows in ("labelled", "all") else []
+    wanted = None if rows is None or named else read_rows(Path(rows))
+    again = "Finished blocks are kept: run it again to go on." if compute.memory else "Nothing was changed."
+    with common.shown_progress(again):
+        read, spec = new_spec(graph, compute, method, recipe, [*(set_ or []), *named], [seed])
         started = time.perf_counter()
-        wanted = None if rows in (None, "labelled", "all") else read_rows(Path(str(rows)))
-        hops = compute(graph, settings, wanted, cache=cache, out=out, choice=choice, seed=seed, device=device,
-                       overwrite=overwrite)  # fmt: skip
-    show(graph, hops, Path(out or cache or ""), seconds=time.perf_counter() - started, json=json)
+        pipeline = pipeline_of(spec, hop_source_of(spec, None))
+        if not pipeline.method.on_hops:
+            raise SettingsError(f"{spec.method} does not propagate beforehand.\nName a method on hops, as gamlp-jk.")
+        split = read.split_for(seed)
+        if out is None:
+            hops = pipeline.hops(read, split, rows=wanted)
+        else:
+            hops = written_to(out, pipeline, read, split, wanted, overwrite=overwrite)
+    show(read, hops, Path(out or compute.cache or ""), seconds=time.perf_counter() - started, json=json)
 
 
-def compute(
-    graph: Graph,
-    settings: Settings,
-    rows: Array | None,
-    *,
-    cache: Path | None,
-    out: Path | None,
-    choice: Choice,
-    seed: int,
-    device: str,
-    overwrite: bool,
+def written_to(
+    out: Path, pipeline: Pipeline, graph: Graph, split: Split, rows: Array | None, *, overwrite: bool
 ) -> Hops:
-    """Return the hops in the cache or in a folder of their own."""
-    from gamlp.train.prepare import Workshop
+    """Write the hops into a folder of their own."""
+    from gamlp.train.hop_source import propagation_of, wanted_rows
 
-    workshop = Workshop(graph, cache=cache, device=device, memory=choice.memory, write=choice.write)
-    if cache is not None and rows is None:
-        return workshop.hops(settings, graph.split_for(seed))
-    return workshop.hops_at(settings, graph.split_for(seed), rows=rows, out=out, overwrite=overwrite)
+    source, settings = pipeline.hop_source, pipeline.settings
+    if settings.relations == "subsets":
+        raise SettingsError("Hops of relation subsets are kept in a cache alone.\nUse --cache instead of --out.")
+    spec = propagation_of(settings, wanted_rows(graph, split, settings) if rows is None else rows)
+    features = source.scaling(graph, settings).seen(source.features(graph, settings))
+    return source.engine.propagate_to(out, graph.adjacency, features, spec, overwrite=overwrite)
 
 
 def read_rows(path: Path) -> Array:
@@ -129,7 +114,7 @@ def show(graph: Graph, hops: Hops, place: Path, *, seconds: float, json: bool) -
     if json:
         common.print_json(facts)
     else:
-        typer.echo(
+        say(
             f"{facts['rows']:,} rows, {facts['hops']} hops, {facts['features']:,} features, "
             f"{hops.values.nbytes / 2**20:,.0f} MiB, in {seconds:.1f} s, below {place}."
         )

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from gamlp.cli import common
-from gamlp.cli.common import Json, Memory, Seed
+from gamlp.cli.options import Json, Memory, Seed
+from gamlp.cli.screen import say
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +49,7 @@ def synth(
     if json:
         common.print_json(facts)
     else:
-        typer.echo(
+        say(
             f"{out}: {facts['nodes']:,} nodes, {facts['entries']:,} entries, {facts['features']:,} features, "
             f"{facts['classes']} classes, {facts['labelled']:,} labelled."
         )

@@ -9,24 +9,36 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gamlp.cli import common, complete
-from gamlp.cli.common import Cache, Column, Device, Directed, Features, Json, Memory, Root, Seed, Set, What
-from gamlp.cli.engines import Address, Choice, Engine, chosen
+from gamlp.cli.options import (
+    ComputeOptions,
+    GraphOptions,
+    Json,
+    Recipe,
+    Seed,
+    Set,
+    overrides,
+    refuse_beside,
+    seeds_from,
+    spelled_out,
+)
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
-    from gamlp.runs.run import Order
-    from gamlp.train.prepare import Workshop
+    from gamlp.graph.readers.source import GraphSource
+    from gamlp.runs.spec import RunSpec
+
+GOES_ON = "A run goes on as it was begun: leave it out."
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(epilog="Examples: gamlp train debian · gamlp train edges.parquet nodes.parquet --column label=topic")(
-        train
+        spelled_out(train)
     )
 
 
 def train(
-    what: What = None,
+    graph: GraphOptions,
     *,
     method: Annotated[
         str | None,
@@ -34,7 +46,7 @@ def train(
             help="A method's name, as gamlp-jk+rlu; by default the recipe's.", autocompletion=complete.methods
         ),
     ] = None,
-    recipe: common.Recipe = None,
+    recipe: Recipe = None,
     set_: Set = None,
     seeds: Annotated[
         int, typer.Option(help="How many seeds; a graph without a fixed split draws one for each.", min=1)
@@ -42,109 +54,74 @@ def train(
     seed: Seed = 0,
     out: Annotated[Path | None, typer.Option("--out", help="The run directory; by default a new one in runs/.")] = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Take up a run that was interrupted.")] = None,
-    root: Root = Path("data"),
-    column: Column = None,
-    features: Features = None,
-    directed: Directed = False,
-    device: Device = "cpu",
-    cache: Cache = None,
-    memory: Memory = None,
-    engine: Engine = None,
-    address: Address = None,
+    compute: ComputeOptions,
     json: Json = False,
 ) -> None:
     """Train a method on a graph and keep everything in a run directory."""
-    from gamlp.explain.report import write_report
-    from gamlp.runs.distributed_run import train_together
-    from gamlp.runs.run import Order, order_of
-    from gamlp.train.distributed import joined
+    from gamlp.runs.run import begun
 
-    if resume is not None:
-        refuse_beside_resume(what=what, method=method, recipe=recipe, set_=set_, out=out)
-        order = order_of(record_of(resume))
-        folder = resume
-    else:
-        source = common.graph_source(what, root, column, features, directed)
-        recipe = recipe or default_recipe(source["what"])
-        order = Order(
-            method=method or method_of(recipe),
-            recipe=recipe,
-            overrides=common.overrides(set_),
-            seeds=list(range(seed, seed + seeds)),
-            device=device,
-            source=source,
-        )
-        folder = Path()
-    choice = chosen(engine, memory, address, order.device)
     with common.shown_progress():
-        graph = common.read_source(dict(order.source or {}))
-        if resume is None and method is None:
-            order = order.with_usual_method(graph)
-        order.task(graph)  # refuses impossible settings before anything is written
-        if resume is None:
-            folder = out or new_folder(f"{graph.name}-{order.method}")
-    with (
-        common.shown_progress(f"What is finished is kept; go on with: gamlp train --resume {folder}"),
-        joined(order.device) as together,
-    ):
-        folder = together.from_first(folder)
-        result = train_together(
-            graph, order, folder=folder, workshop=workshop(graph, order, folder, cache, choice), together=together
-        )
-        if result is None:  # another process of torchrun's tells
-            return
-        if not (folder / "report.html").exists():
-            write_report(graph, folder)
-        result["report"] = str(folder / "report.html")
+        if resume is not None:
+            refuse_beside("resume", GOES_ON)
+            spec: RunSpec = begun(resume)
+            read, folder = common.read_source(spec.source), resume
+        else:
+            read, spec = new_spec(graph, compute, method, recipe, set_, seeds_from(seed, seeds))
+            folder = out or new_folder(f"{read.name}-{spec.method}")
+    result = trained(read, spec, folder)
+    if result is None:  # another process of torchrun's tells
+        return
     if json:
         common.print_json(result)
     else:
         show(result)
 
 
-def workshop(graph: Graph, order: Order, folder: Path, cache: Path | None, choice: Choice) -> Workshop:
-    """Return what makes the hops: engines that write do so in the run's own folder where no cache is named."""
-    from gamlp.train.prepare import Workshop
+def new_spec(
+    graph: GraphOptions,
+    compute: ComputeOptions,
+    method: str | None,
+    recipe: str | None,
+    set_: list[str] | None,
+    seeds: list[int],
+) -> tuple[Graph, RunSpec]:
+    """Read the graph and resolve every setting for it; impossible ones are refused before anything is written."""
+    from gamlp.methods import method_named
+    from gamlp.recipes import load_recipe
+    from gamlp.runs.spec import RunSpec
 
-    place = cache or (folder / "hops" if choice.memory else None)
-    return Workshop(graph, cache=place, device=order.device, memory=choice.memory, write=choice.write)
+    source, engine, changes = graph.source(), compute.choice(), overrides(set_)
+    recipe = recipe or default_recipe(source)
+    method_named(method or load_recipe(recipe).method)  # a wrong name is told before a large graph is read
+    read = common.read_source(source)
+    spec = RunSpec.of(read, method, recipe, changes, seeds, engine=engine, device=compute.device, source=source)
+    return read, spec
 
 
-def refuse_beside_resume(**given: Any) -> None:
-    """A run goes on as it was begun: what it is cannot be said anew."""
-    from gamlp.errors import SettingsError
+def trained(graph: Graph, spec: RunSpec, folder: Path) -> dict[str, Any] | None:
+    """Train in one process or several, and write the report; None in all but the first process."""
+    import shlex
 
-    names = {"what": "GRAPH", "set_": "--set"}
-    for name, value in given.items():
-        if value:
-            option = names.get(name, f"--{name}")
-            raise SettingsError(f"{option} was given beside --resume.\nA run goes on as it was begun: leave it out.")
+    from gamlp.explain.report import write_report
+    from gamlp.runs.distributed_run import train_together
+    from gamlp.train.distributed import joined
+
+    again = f"What is finished is kept; go on with: {shlex.join(['gamlp', 'train', '--resume', str(folder)])}"
+    with common.shown_progress(again), joined(spec.device) as together:
+        folder = together.from_first(folder)
+        result = train_together(graph, spec, folder=folder, together=together)
+        if result is not None:
+            if not (folder / "report.html").exists():
+                write_report(graph, folder)
+            result["report"] = str(folder / "report.html")
+    return result
 
 
-def default_recipe(what: list[str]) -> str:
+def default_recipe(source: GraphSource) -> str:
     """Return the recipe of a known data set, else the one that adapts itself."""
     from gamlp.recipes import recipe_names
 
-    return what[0] if len(what) == 1 and what[0] in recipe_names() else "default"
-
-
-def method_of(recipe: str) -> str:
-    """Return the method a recipe was made for."""
-    from gamlp.recipes import load_recipe
-
-    return load_recipe(recipe).method
-
-
-def record_of(run: Path) -> dict[str, Any]:
-    """Read run.json of a run directory."""
-    from gamlp.errors import MissingFileError
-    from gamlp.runs.record import read_record
-
-    if not (run / "run.json").is_file():
-        raise MissingFileError(
-            f"{run} is not a run directory: it has no run.json.\nName a folder that gamlp train made."
-        )
-    return read_record(run)
+    return source.what[0] if len(source.what) == 1 and source.what[0] in recipe_names() else "default"
 
 
 def new_folder(name: str) -> Path:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from gamlp.errors import InputError
-from gamlp.explain.command import command_of, comparison_command
 from gamlp.explain.figures import methods
 from gamlp.explain.figures.chart import write_charts
 from gamlp.explain.page import render_page, write_page
 from gamlp.explain.report import text_of
 from gamlp.explain.run_summary import RunSummary, behind, best_of, summaries_of
-from gamlp.storage.files import read_json
+from gamlp.runs.command import command_of
+from gamlp.runs.comparison import read_comparison
+from gamlp.runs.spec import RunSpec
 
 
 def write_comparison(folders: Sequence[Path], *, out: Path | None = None) -> Path:
@@ -75,7 +76,7 @@ def line(entry: RunSummary, best: RunSummary | None, beside: Path) -> dict[str, 
 def propagation_seconds(folders: Sequence[Path]) -> float | None:
     """Return what a comparison says of the hops its methods share."""
     file = folders[0] / "comparison.json"
-    return float(read_json(file)["propagation_seconds"]) if len(folders) == 1 and file.exists() else None
+    return read_comparison(folders[0]).propagation_seconds if len(folders) == 1 and file.exists() else None
 
 
 def differing_settings(entries: Sequence[RunSummary]) -> dict[str, list[str]]:
@@ -92,7 +93,7 @@ def commands(folders: Sequence[Path], entries: Sequence[RunSummary]) -> list[str
     """Return the lines that repeat it all: one for a comparison, one for each run otherwise."""
     file = folders[0] / "comparison.json"
     if len(folders) == 1 and file.exists():
-        found = [comparison_command(read_json(file))]
+        found = [command_of(read_comparison(folders[0]))]
     else:
-        found = [command_of(entry.record) for entry in entries]
+        found = [command_of(RunSpec.model_validate(entry.record)) for entry in entries]
     return [words for words in found if words]

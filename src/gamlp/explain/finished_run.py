@@ -17,6 +17,8 @@ from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.runs.record import read_record
 from gamlp.runs.seed_files import check_kept
+from gamlp.runs.spec import RunSpec
+from gamlp.runs.spec import check_same_graph as same_fingerprints
 from gamlp.storage.files import Array, read_array, read_json
 
 
@@ -132,15 +134,10 @@ def check_same_graph(record: dict[str, Any], seed_folder: Path, graph: Graph) ->
 
     A run of 0.1.0 has one fingerprint, of adjacency and features; its model tells the classes.
     """
-    found = {**graph.fingerprints, "adjacency or features": graph.fingerprint}
-    kept = record.get("fingerprints") or {"adjacency or features": record["fingerprint"]}
-    differing = [name for name, value in kept.items() if found.get(name) != value]
+    same_fingerprints(RunSpec.model_validate(record), graph)
     model = seed_folder / "model.json"
     if model.exists() and tuple(read_json(model).get("classes", graph.classes)) != graph.classes:
-        differing.append("classes")
-    if differing:
-        names = ", ".join(dict.fromkeys(name.replace("_", " ") for name in differing))
         raise StorageError(
-            f"The graph has changed since the run: {names}.\n"
+            "The graph has changed since the run: classes.\n"
             "Restore its files, or train again. Predictions for the changed graph: gamlp predict RUN GRAPH."
         )

@@ -11,13 +11,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from gamlp.explain.command import command_of
 from gamlp.explain.figures import SECTIONS
 from gamlp.explain.figures.confusion import confused_pairs
 from gamlp.explain.finished_run import FinishedRun, open_run
 from gamlp.explain.page import render_page, write_page
 from gamlp.explain.table import doubted, page_table
 from gamlp.graph.graph import Graph
+from gamlp.runs.command import command_of
+from gamlp.runs.spec import RunSpec
 
 BUILT_IN = ("debian", "debian-hetero")  # the nodes to be classified are packages, the classes sections
 
@@ -42,7 +43,7 @@ def render(run: FinishedRun) -> str:
         "pairs": confused_pairs(run),
         "table": page_table(run),
         "settings": {key: text_of(value) for key, value in record["settings"].items()},
-        "command": command_of(record),
+        "command": command_of(RunSpec.model_validate(record)),
     }
     return render_page("report.html.j2", content, scripts=["predictions.js.j2"])
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gamlp.errors import FormatError, InputError, MissingFileError
+from gamlp.errors import InputError, MissingFileError
+from gamlp.runs.comparison import read_comparison
 from gamlp.runs.record import read_record
-from gamlp.storage.files import read_json
+from gamlp.storage.checksums import json_digest
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def summaries_of(folders: Sequence[Path]) -> list[RunSummary]:
     """Return the runs of all folders, comparisons opened up; runs of different graphs are refused."""
     runs = [run for folder in folders for run in runs_in(folder)]
     entries = [summary_of(run) for run in dict.fromkeys(runs)]
-    graphs = {entry.record["fingerprint"]: entry.record["dataset"] for entry in entries}
+    graphs = {json_digest(entry.record["fingerprints"]): entry.record["dataset"] for entry in entries}
     if len(graphs) > 1:
         raise InputError(
             f"The runs are of {len(graphs)} different graphs: {', '.join(graphs.values())}.\n"
@@ -55,20 +56,11 @@ def summaries_of(folders: Sequence[Path]) -> list[RunSummary]:
 def runs_in(folder: Path) -> list[Path]:
     """Return the runs of a comparison in its order, or the run itself."""
     if (folder / "comparison.json").exists():
-        record = read_json(folder / "comparison.json")
-        if not isinstance(record, dict) or "methods" not in record:
-            raise FormatError(f"{folder / 'comparison.json'} does not describe a comparison.\nRestore it.")
-        if "rows" not in record:
+        record = read_comparison(folder)
+        if record.rows is None:
             raise MissingFileError(f"{folder} is not finished.\nFinish it with: gamlp compare --resume {folder}")
-        return [inside(folder, name) for name in record["methods"]]
+        return [folder / name for name in record.methods]
     return [folder]
-
-
-def inside(folder: Path, name: Any) -> Path:
-    """Return a run's folder below that of its comparison; any other is refused."""
-    if not isinstance(name, str) or name in ("", "..") or Path(name).name != name:
-        raise FormatError(f"{folder / 'comparison.json'} names a method {name!r}.\nRestore it.")
-    return folder / name
 
 
 def summary_of(run: Path) -> RunSummary:

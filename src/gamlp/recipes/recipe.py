@@ -67,6 +67,8 @@ def load_recipe(name: str | Path) -> Recipe:
     if str(name) in recipe_names():
         text = (resources.files("gamlp.recipes") / f"{name}.toml").read_text(encoding="utf-8")
     elif path.suffix == ".toml":
+        if not path.is_file():  # nor a pipe, which may never end
+            raise MissingFileError(f"The recipe {path} cannot be read: there is no such file.\nIs the path right?")
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -75,7 +77,7 @@ def load_recipe(name: str | Path) -> Recipe:
         raise SettingsError(f"There is no recipe '{name}'.\n{did_you_mean(str(name), recipe_names())}")
     try:
         content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also brackets in brackets, and numbers of thousands of digits
         raise FormatError(f"The recipe {name} is not valid TOML: {error}.\nCorrect that line.") from error
     return recipe_from(path.stem if path.suffix == ".toml" else str(name), content)
 

@@ -43,6 +43,8 @@ def literal(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, str):
         return '"' + "".join(ESCAPES.get(letter, escaped(letter)) for letter in value) + '"'
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{bare(key)} = {literal(item)}" for key, item in value.items()) + "}"
     if isinstance(value, Sequence):
         return "[" + ", ".join(literal(item) for item in value) + "]"
     return repr(value)  # whole numbers, and floats with every digit: 0.001, 1e-05

@@ -1,6 +1,6 @@
 """A run: one method on one graph over several seeds, in a directory that holds all that is needed afterwards.
 
-    run.json              what was asked, and the result once there is one
+    run.json              the specification (runs/spec.py), and the result once there is one
     seed-0/               model.safetensors + model.json, probabilities, attention, history.json, result.json
     predictions.parquet   the best seed on validation, with the ids that came in
 
@@ -9,162 +9,109 @@ A run that was killed is taken up again from its directory: finished seeds and s
 
 from __future__ import annotations
 
-import platform
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from gamlp.errors import FormatError, InputError, StorageError
-from gamlp.graph.graph import Graph, check_trainable
+from gamlp.errors import InputError, StorageError
+from gamlp.graph.graph import Graph
 from gamlp.machine.peak_memory import peak_bytes
-from gamlp.methods import Method, method_named
+from gamlp.methods import method_named
+from gamlp.pipeline import Pipeline
 from gamlp.progress import progress
-from gamlp.recipes.adapt import Outline
-from gamlp.recipes.recipe import Recipe, load_recipe
-from gamlp.runs.record import read_record
+from gamlp.runs.record import Record, as_data, check_can_go_on, new_record, read_run
+from gamlp.runs.seed import train_seed
+from gamlp.runs.spec import RunSpec, Spec, check_same_graph
 from gamlp.storage.files import write_json
 from gamlp.storage.locks import is_bare, locked
 from gamlp.train.distributed import ranks
+from gamlp.train.hop_source import HopSource
 from gamlp.train.metrics import mean_and_std
-from gamlp.train.one_seed import Task, train_seed
-from gamlp.train.prepare import Workshop, check_device
 
 
-@dataclass(frozen=True)
-class Order:
-    """What is asked for; run.json keeps it, so that a run can be resumed and repeated."""
+def train_run(graph: Graph, spec: RunSpec, *, folder: Path | None, source: HopSource | None = None) -> dict[str, Any]:
+    """Train all seeds and return the result; with a folder everything is kept there, and taken up again from there.
 
-    method: str
-    recipe: str
-    overrides: Mapping[str, Any]
-    seeds: Sequence[int]
-    device: str = "cpu"
-    source: Mapping[str, Any] | None = None  # how the graph was read, for reading it again
-
-    def task(self, graph: Graph) -> Task:
-        """Settle every setting for this graph."""
-        return task_of(method_named(self.method), load_recipe(self.recipe), self.overrides, graph, self)
-
-    def with_usual_method(self, graph: Graph) -> Order:
-        """Return the order with the method that its recipe has for such a graph."""
-        outline = Outline.of(graph, graph.split_for(self.seeds[0]))
-        method = load_recipe(self.recipe).method_for(outline)
-        if self.overrides.get("rows", "all") != "all":
-            method = method.removesuffix("+cs")  # it needs all nodes
-        return replace(self, method=method)
-
-
-def task_of(method: Method, recipe: Recipe, overrides: Mapping[str, Any], graph: Graph, order: Order) -> Task:
-    """Return the method with the settings that recipe, graph and user give it; refuse what could not be trained."""
-    check_device(order.device)
-    split = graph.split_for(order.seeds[0])
-    check_trainable(graph, split)
-    if method.kind == "message-passing":
-        from gamlp.message_passing.settings import options_for
-
-        options = {**recipe.own(method), **overrides}
-        options_for(method.base, options)
-        task = Task(method, None, options, order.device)
-    else:
-        task = Task(method, recipe.resolve(method, overrides, Outline.of(graph, split)), {}, order.device)
-    check_task(task, graph)
-    return task
-
-
-def check_task(task: Task, graph: Graph) -> None:
-    """Refuse a method that such a graph does not suit, and settings that do not fit it."""
-    task.method.check(graph, task.method.settings_from(task.options) if task.settings is None else task.settings)
-
-
-def train_run(
-    graph: Graph, order: Order, *, folder: Path | None, cache: Path | None = None, workshop: Workshop | None = None
-) -> dict[str, Any]:
-    """Train all seeds and return the result; with a folder everything is kept there, and taken up again from there."""
-    task = order.task(graph)
-    workshop = workshop or Workshop(graph, cache=cache, device=order.device)
-    workshop.keep = workshop.keep or folder
+    `source` may be that of other runs: those that propagate alike share their hops.
+    """
+    pipeline = pipeline_of(spec, source or hop_source_of(spec, folder))
     with nullcontext() if folder is None or is_finished(folder) or ranks().rank else locked(folder):
-        return train_seeds(graph, order, task, workshop, folder)
+        return train_seeds(graph, spec, pipeline, folder)
+
+
+def pipeline_of(spec: RunSpec, source: HopSource) -> Pipeline:
+    """Return the pipeline that a specification describes."""
+    method = method_named(spec.method)
+    return Pipeline(method, method.settings_from(spec.settings), device=spec.device, hop_source=source)
+
+
+def hop_source_of(spec: Spec, folder: Path | None) -> HopSource:
+    """Open the engine; within a memory limit, and without a cache, hops lie in the run's own folder."""
+    engine = spec.engine
+    if folder is not None and engine.cache is None and engine.memory is not None:
+        engine = engine.model_copy(update={"cache": folder / "hops"})
+    return HopSource(engine.open(device=spec.device), work=folder)
+
+
+def begun(folder: Path) -> Record:
+    """Return the record of a run that is to go on."""
+    record = read_run(folder)
+    if record.result is None:
+        check_can_go_on(record, folder)
+    return record
 
 
 def is_finished(folder: Path) -> bool:
     """Say whether a folder holds a run with a result, so that nothing will be written there."""
-    return (folder / "run.json").is_file() and "result" in read_record(folder)
+    return (folder / "run.json").is_file() and read_run(folder).result is not None
 
 
-def train_seeds(graph: Graph, order: Order, task: Task, workshop: Workshop, folder: Path | None) -> dict[str, Any]:
+def train_seeds(graph: Graph, spec: RunSpec, pipeline: Pipeline, folder: Path | None) -> dict[str, Any]:
     """Train the seeds that are not finished, and return the result of all."""
-    record = open_record(graph, order, task, folder)
-    if "result" in record:
-        return dict(record["result"])
+    record = open_run(graph, spec, folder)
+    if record.result is not None:
+        return dict(record.result)
     started = time.perf_counter()
     results = []
-    with progress("seeds", total=len(order.seeds)) as advance:
-        for seed in order.seeds:
-            results.append(train_seed(workshop, task, seed=seed, folder=folder and folder / f"seed-{seed}"))
+    with progress("seeds", total=len(spec.seeds)) as advance:
+        for seed in spec.seeds:
+            results.append(train_seed(pipeline, graph, seed=seed, folder=folder and folder / f"seed-{seed}"))
             advance(1)
-    result = summary(graph, order, results, seconds=time.perf_counter() - started) | {"run": folder and str(folder)}
+    result = summary(graph, spec, results, seconds=time.perf_counter() - started) | {"run": folder and str(folder)}
     if folder is not None:
         from gamlp.runs.predictions import write_predictions
 
         write_predictions(graph, folder, best_seed(results))
-        write_json(folder / "run.json", {**record, "result": result})
+        write_json(folder / "run.json", as_data(record) | {"result": result})
     return result
 
 
-def open_record(graph: Graph, order: Order, task: Task, folder: Path | None) -> dict[str, Any]:
-    """Begin run.json, or check that the one that is there belongs to this graph and order."""
-    import numpy
-    import torch
-
-    import gamlp
-
-    record: dict[str, Any] = {
-        "format": 1,
-        "dataset": graph.name,
-        "graph": dict(order.source or {}),
-        "fingerprint": graph.fingerprint,
-        **({"notes": list(graph.notes)} if graph.notes else {}),
-        "method": order.method,
-        "recipe": order.recipe,
-        "overrides": dict(order.overrides),
-        "seeds": list(order.seeds),
-        "device": order.device,
-        "settings": task.settings.model_dump(mode="json") if task.settings else task.options,
-        "versions": {"gamlp": gamlp.__version__, "torch": torch.__version__, "numpy": numpy.__version__},
-        "machine": f"{platform.machine()}, {platform.system()}, {torch.get_num_threads()} threads",
-    }
-    if folder is None:
+def open_run(graph: Graph, spec: RunSpec, folder: Path | None) -> Record:
+    """Begin run.json, or check that the one that is there is of this graph and specification."""
+    if folder is None or not (folder / "run.json").exists():
+        record = new_record(graph, spec)
+        if folder is not None:
+            if folder.exists() and not is_bare(folder):
+                raise InputError(f"{folder} is there, and neither empty nor a run.\nChoose a new folder with --out.")
+            write_json(folder / "run.json", as_data(record))
         return record
-    if (folder / "run.json").exists():
-        there = read_record(folder)
-        for key in ("fingerprint", "method", "settings", "seeds"):
-            if there.get(key) != record[key]:
-                raise StorageError(
-                    f"{folder} holds another run: its {key} differs.\nResume it as it was, or choose another --out."
-                )
-        return there
-    if folder.exists() and not is_bare(folder):
-        raise InputError(f"{folder} is there, and neither empty nor a run.\nChoose a new folder with --out.")
-    write_json(folder / "run.json", record)
-    return record
+    there = read_run(folder)
+    if there.result is None:
+        check_can_go_on(there, folder)
+    differing = [key for key in ("method", "settings", "seeds") if getattr(there, key) != getattr(spec, key)]
+    if differing:
+        raise StorageError(
+            f"{folder} holds another run, of other {', '.join(differing)}.\n"
+            f"Go on with it by --resume {folder}, or choose another --out."
+        )
+    check_same_graph(there, graph)
+    return there
 
 
-def order_of(record: Mapping[str, Any]) -> Order:
-    """Return what a run.json asked for."""
-    try:
-        asked = [record[key] for key in ("method", "recipe", "overrides", "seeds", "device", "graph")]
-    except KeyError as error:
-        raise FormatError(f"run.json does not say {error}.\nRestore it, or train again.") from error
-    return Order(*asked)
-
-
-def summary(graph: Graph, order: Order, results: list[dict[str, Any]], *, seconds: float) -> dict[str, Any]:
+def summary(graph: Graph, spec: RunSpec, results: list[dict[str, Any]], *, seconds: float) -> dict[str, Any]:
     """Return mean ± std over the seeds of everything that was scored."""
-    total: dict[str, Any] = {"dataset": graph.name, "method": order.method, "recipe": order.recipe}
+    total: dict[str, Any] = {"dataset": graph.name, "method": spec.method, "recipe": spec.recipe}
     for name in ("accuracy", "macro_f1", "log_loss"):
         for part in ("valid", "test"):
             values = [result[f"{part}_{name}"] for result in results]
@@ -172,7 +119,7 @@ def summary(graph: Graph, order: Order, results: list[dict[str, Any]], *, second
             total |= {f"{part}_{name}": mean, f"{part}_{name}_std": std}
     return total | {
         "parameters": results[0]["parameters"],
-        "seeds": list(order.seeds),
+        "seeds": list(spec.seeds),
         "seconds": seconds,
         "seconds_per_seed": sum(result["seconds"] for result in results) / len(results),
         "peak_memory_bytes": peak_bytes(),

@@ -185,9 +185,13 @@ def read_named(name: str, root: Path | None) -> Graph:
 
 def read_built_in(name: str) -> Graph:
     """Read a data set that comes along."""
-    from gamlp.graph.readers.debian import load_debian, load_debian_hetero
+    if name == "debian-hetero":
+        from gamlp.graph.readers.hetero_debian import load_debian_hetero
 
-    return load_debian_hetero() if name == "debian-hetero" else load_debian()
+        return load_debian_hetero()
+    from gamlp.graph.readers.debian import load_debian
+
+    return load_debian().check()
 
 
 def _planetoid(title: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int]) -> Dataset:

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from gamlp.errors import InputError, MissingExtraError, MissingFileError, SettingsError, StorageError
+from gamlp.errors import FormatError, InputError, MissingExtraError, MissingFileError, SettingsError, StorageError
 from gamlp.machine.peak_memory import peak_bytes, reset_peak
 from gamlp.methods import method_named
 from gamlp.propagate.engines.local import LocalEngine
@@ -15,27 +15,29 @@ from gamlp.recipes.writer import write_recipe
 from gamlp.runs import comparison as module
 from gamlp.runs import run
 from gamlp.runs.comparison import (
-    Comparison,
+    ComparisonSpec,
     compare,
-    comparison_of,
-    comparison_record,
+    comparison_for,
     methods_named,
     overrides_for,
+    read_comparison,
     running_order,
 )
 from gamlp.runs.comparison_table import markdown
+from gamlp.storage.files import read_json, write_json
+from gamlp.storage.locks import locked
 
 QUICK = {"hidden": 8, "label_layers": 1, "epochs": 3, "hops": 3}
 
 
-def asked(*methods, recipe="default", seeds=(0, 1), **overrides):
-    return Comparison(list(methods), recipe, {**QUICK, **overrides}, list(seeds))
+def asked(graph, *methods, recipe="default", seeds=(0, 1), usual=QUICK, **overrides):
+    return comparison_for(graph, methods, recipe, {**usual, **overrides}, seeds)
 
 
 def test_rows_tell_what_the_runs_tell(planted, tmp_path):
     content = {"method": "sgc", "published": {"sgc": [81.0, 0.2], "mlp": [55.5]}}
     write_recipe(tmp_path / "mine.toml", content)
-    wanted = asked("mlp", "label-propagation", "sgc", recipe=str(tmp_path / "mine.toml"))
+    wanted = asked(planted, "mlp", "label-propagation", "sgc", recipe=str(tmp_path / "mine.toml"))
     result = compare(planted, wanted, folder=tmp_path / "all")
     assert [row["method"] for row in result["rows"]] == ["mlp", "label-propagation", "sgc"]
     for row in result["rows"]:
@@ -53,8 +55,9 @@ def test_rows_tell_what_the_runs_tell(planted, tmp_path):
     with (tmp_path / "all" / "comparison.csv").open() as file:
         table = list(csv.DictReader(file))
     assert [float(row["test_accuracy"]) for row in table] == [row["test_accuracy"] for row in result["rows"]]
-    assert comparison_record(tmp_path / "all")["rows"] == result["rows"]
-    assert comparison_of(comparison_record(tmp_path / "all")) == wanted
+    record = read_comparison(tmp_path / "all")
+    assert [row.model_dump() for row in record.rows] == result["rows"]
+    assert {name: getattr(record, name) for name in ComparisonSpec.model_fields} == dict(wanted)
 
 
 def test_markdown_by_hand():
@@ -72,24 +75,33 @@ def test_markdown_by_hand():
 
 
 def test_methods_that_propagate_alike_share_one_propagation(planted, tmp_path, monkeypatch):
-    made = []
-    real = LocalEngine.propagate
-    monkeypatch.setattr(LocalEngine, "propagate", lambda *words: made.append(words[3]) or real(*words))
-    wanted = asked("mlp", "sgc", "gamlp-smoothing", "sign", seeds=[0], **{"sgc.hops": 2})
+    made, real = [], LocalEngine.propagate
+
+    def counting(engine, adjacency, columns, spec):
+        made.extend([spec.hops] if spec.keep == "all" else [])  # of labels the last hop is kept
+        return real(engine, adjacency, columns, spec)
+
+    monkeypatch.setattr(LocalEngine, "propagate", counting)
+    wanted = asked(planted, "mlp", "sgc", "gamlp-smoothing", "sign", seeds=[0], **{"sgc.hops": 2})
     compare(planted, wanted, folder=tmp_path)
-    assert [spec.hops for spec in made if spec.keep == "all"] == [3]
+    assert made == [3]
 
 
 def test_running_order_by_hand(planted):
     wanted = asked(
-        "sgc", "s2gc", "gcn", "sign", "gamlp-smoothing", **{"sgc.hops": 2, "s2gc.normalization": 1.0, "hops": 4}
+        planted,
+        "sgc",
+        "s2gc",
+        "gcn",
+        "sign",
+        "gamlp-smoothing",
+        **{"sgc.hops": 2, "s2gc.normalization": 1.0, "hops": 4},
     )
-    tasks = {name: wanted.order(name).task(planted) for name in wanted.methods}
-    assert running_order(tasks) == ["gamlp-smoothing", "sign", "sgc", "s2gc", "gcn"]
+    assert running_order(wanted) == ["gamlp-smoothing", "sign", "sgc", "s2gc", "gcn"]
 
 
 def test_an_interrupted_comparison_goes_on(planted, tmp_path, monkeypatch):
-    wanted = asked("gamlp-recursive", "sgc")
+    wanted = asked(planted, "gamlp-recursive", "sgc")
     whole = compare(planted, wanted, folder=tmp_path / "whole")
     real, trained = run.train_seed, []
 
@@ -102,7 +114,7 @@ def test_an_interrupted_comparison_goes_on(planted, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "train_seed", counting)
     with pytest.raises(KeyboardInterrupt):
         compare(planted, wanted, folder=tmp_path / "cut")
-    again = comparison_of(comparison_record(tmp_path / "cut"))
+    again = read_comparison(tmp_path / "cut")
     monkeypatch.setattr(run, "train_seed", real)
     resumed = compare(planted, again, folder=tmp_path / "cut")
     keys = ("method", "valid_accuracy", "valid_accuracy_std", "test_accuracy", "test_accuracy_std", "parameters")
@@ -114,48 +126,85 @@ def test_an_interrupted_comparison_goes_on(planted, tmp_path, monkeypatch):
 
 
 def test_a_method_can_be_added_later(planted, tmp_path, monkeypatch):
-    first = compare(planted, asked("sgc"), folder=tmp_path)
-    both = compare(planted, asked("label-propagation", "sgc"), folder=tmp_path)
-    assert both["rows"][1] == first["rows"][0]
-    with pytest.raises(StorageError, match="its settings differs"):
-        compare(planted, asked("sgc", hops=1), folder=tmp_path)
+    first = compare(planted, asked(planted, "sgc"), folder=tmp_path)
+    lone = asked(planted, "label-propagation", usual={})
+    both = compare(planted, lone, folder=tmp_path)  # the earlier row stays, though it is not named again
+    assert [row["method"] for row in both["rows"]] == ["sgc", "label-propagation"]
+    assert both["rows"][0] == first["rows"][0]
+    with pytest.raises(StorageError, match="another run, of other settings"):
+        compare(planted, asked(planted, "sgc", hops=1), folder=tmp_path)
+    with pytest.raises(StorageError, match="another comparison, of other seeds"):
+        compare(planted, asked(planted, "sign", seeds=[5]), folder=tmp_path)
+    assert [row.method for row in read_comparison(tmp_path).rows] == ["sgc", "label-propagation"]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("methods", "change", "message"),
     [
-        (asked("sgc", "gamlp-jj"), "Did you mean 'gamlp-jk'"),
-        (asked("sgc", hopps=3), "Did you mean 'hops'"),
-        (asked("sgc", head_layers=2), "None of the methods leaves 'head_layers' to be set"),
-        (asked("sgc", "gcn", **{"gcn.hops": 3}), "gcn has no setting 'hops'"),
-        (asked("sgc", **{"sgcc.hops": 3}), "Did you mean 'sgc'"),
-        (Comparison(["gcn"], "default", {"hops": 3}, [0]), "There is no setting 'hops'"),
-        (asked("sgc", "gamlp-jk+cs", rows="labelled"), "Correct and smooth"),
-        (asked("sgc", recipe="corra"), "There is no recipe 'corra'"),
+        (["sgc", "gamlp-jj"], {}, "Did you mean 'gamlp-jk'"),
+        (["sgc"], {"hopps": 3}, "Did you mean 'hops'"),
+        (["sgc"], {"head_layers": 2}, "None of the methods leaves 'head_layers' to be set"),
+        (["sgc", "gcn"], {"gcn.hops": 3}, "gcn has no setting 'hops'"),
+        (["sgc"], {"sgcc.hops": 3}, "Did you mean 'sgc'"),
+        (["gcn"], {"hops": 3, "usual": {}}, "There is no setting 'hops'"),
+        (["sgc", "gamlp-jk+cs"], {"rows": "labelled"}, "Correct and smooth"),
+        (["sgc"], {"recipe": "corra"}, "There is no recipe 'corra'"),
     ],
 )
-def test_all_is_checked_before_anything_trains(planted, tmp_path, wanted, message):
+def test_all_is_checked_before_anything_trains(planted, methods, change, message):
     with pytest.raises(SettingsError, match=message):
-        compare(planted, wanted, folder=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+        asked(planted, *methods, **change)
 
 
-def test_a_missing_extra_is_told_before_anything_trains(planted, tmp_path, monkeypatch):
+def test_a_missing_extra_is_told_before_anything_trains(planted, monkeypatch):
     monkeypatch.delitem(sys.modules, "gamlp.message_passing.pyg", raising=False)
     monkeypatch.setitem(sys.modules, "torch_geometric", None)
     with pytest.raises(MissingExtraError, match=r"gamlp\[pyg\]"):
-        compare(planted, asked("sgc", "gcn", **{"gcn.epochs": 1}), folder=tmp_path / "out")
-    assert not (tmp_path / "out").exists()
+        asked(planted, "sgc", "gcn", **{"gcn.epochs": 1})
 
 
 def test_a_folder_with_something_else_is_left_alone(planted, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     for place in (tmp_path, tmp_path / "notes.txt"):
         with pytest.raises(InputError, match="not a comparison"):
-            compare(planted, Comparison(["label-propagation"], "default", {}, [0]), folder=place)
+            compare(planted, asked(planted, "label-propagation", usual={}), folder=place)
     assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
     with pytest.raises(MissingFileError, match=r"no comparison\.json"):
-        comparison_record(tmp_path)
+        read_comparison(tmp_path)
+
+
+def test_two_at_once_are_one_at_a_time(planted, tmp_path):
+    with locked(tmp_path / "all"), pytest.raises(StorageError, match="Another process works on"):
+        compare(planted, asked(planted, "sgc"), folder=tmp_path / "all")
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "place"),
+    [
+        ("methods", ["../sgc"], "methods.0"),
+        ("methods", [], "methods"),
+        ("seeds", ["0"], "seeds.0"),
+        ("seeds", [-1], "seeds.0"),
+        ("rows", [{"method": "../../etc"}], "rows.0"),
+        ("propagation_seconds", "long", "propagation_seconds"),
+        ("format", 3, "has the format 3"),
+    ],
+)
+def test_a_comparison_that_was_tampered_with_is_refused(planted, tmp_path, key, value, place):
+    compare(planted, asked(planted, "sgc", seeds=[0]), folder=tmp_path)
+    write_json(tmp_path / "comparison.json", {**read_json(tmp_path / "comparison.json"), key: value})
+    with pytest.raises(FormatError, match=place.replace(".", r"\.")):
+        read_comparison(tmp_path)
+
+
+def test_a_comparison_of_0_1_0_can_be_read_and_not_gone_on_with(planted, tmp_path):
+    compare(planted, asked(planted, "sgc", seeds=[0]), folder=tmp_path)
+    new = read_json(tmp_path / "comparison.json")
+    keys = ("dataset", "methods", "recipe", "overrides", "seeds", "device", "propagation_seconds", "rows")
+    write_json(tmp_path / "comparison.json", {"format": 1, "source": None, **{key: new[key] for key in keys}})
+    assert read_comparison(tmp_path).methods == ["sgc"]
+    with pytest.raises(StorageError, match=r"begun by gamlp 0\.1\.0"):
+        compare(planted, asked(planted, "sgc", seeds=[0]), folder=tmp_path)
 
 
 def test_overrides_reach_the_methods_that_have_them():

@@ -14,24 +14,31 @@ from gamlp.model import build_network
 from gamlp.recipes import load_recipe
 from gamlp.runs import study as studies
 from gamlp.runs import tuning
-from gamlp.runs.run import Order, train_run
+from gamlp.runs.run import train_run
 from gamlp.runs.search_space import SPACE, suggested
-from gamlp.runs.study import asked, begin, study_in
+from gamlp.runs.spec import RunSpec
+from gamlp.runs.study import SearchSpec, asked, begin, study_in
 from gamlp.runs.tuning import tune
 from gamlp.settings import Settings
+from gamlp.storage.locks import locked
 
 SMALL = {"epochs": [3, 2], "hidden": 8, "label_layers": 1, "feature_scaling": "none", "batch_norm": False}
 
 
-def order(method="gamlp-jk", seeds=(0,), **overrides):
-    return Order(method, "default", {**SMALL, **overrides}, list(seeds))
+def spec(graph, method="gamlp-jk", seeds=(0,), **overrides):
+    chosen = {key: value for key, value in {**SMALL, **overrides}.items() if method_named(method).takes(key)}
+    return RunSpec.of(graph, method, "default", chosen, list(seeds))
 
 
-def search(graph, wanted, folder, *, trials, name="mine"):
-    file = folder / f"{name}.study.sqlite"
+def searching(start, out, trials=1):
+    return SearchSpec(**dict(start), trials=trials, out=out)
+
+
+def search(graph, start, folder, *, trials, name="mine"):
+    file, wanted = folder / f"{name}.study.sqlite", searching(start, folder / f"{name}.toml", trials)
     if not file.exists():
-        begin(file, wanted, trials=trials, out=folder / f"{name}.toml")
-    return tune(graph, wanted, trials=trials, study_file=file, out=folder / f"{name}.toml")
+        begin(file, wanted)
+    return tune(graph, wanted, study_file=file)
 
 
 def trials_of(folder, name):
@@ -40,7 +47,7 @@ def trials_of(folder, name):
 
 
 def test_the_recipe_that_is_written_gives_the_settings_that_were_found(planted, tmp_path):
-    wanted = order("gamlp-jk+rlu", seeds=(0, 1))
+    wanted = spec(planted, "gamlp-jk+rlu", seeds=(0, 1))
     result = search(planted, wanted, tmp_path, trials=2)
     assert (result["trials"], result["pruned"]) == (2, 0)
     as_it_was = train_run(planted, wanted, folder=None)["valid_accuracy"]
@@ -50,12 +57,12 @@ def test_the_recipe_that_is_written_gives_the_settings_that_were_found(planted, 
     assert recipe.method == "gamlp-jk+rlu"
     assert recipe.source.startswith("tuned by gamlp tune on planted: 2 trials, validation accuracy ")
     assert recipe.resolve(method_named("gamlp-jk+rlu")).model_dump(mode="json") == result["settings"]
-    again = Order("gamlp-jk+rlu", str(tmp_path / "mine.toml"), {}, [0, 1])
+    again = RunSpec.of(planted, "gamlp-jk+rlu", str(tmp_path / "mine.toml"), {}, [0, 1])
     assert train_run(planted, again, folder=None)["valid_accuracy"] == result["best_valid_accuracy"]
 
 
 def test_a_search_goes_on_as_if_it_had_not_been_stopped(planted, tmp_path, monkeypatch):
-    wanted = order("sgc")
+    wanted = spec(planted, "sgc")
     whole = search(planted, wanted, tmp_path, trials=3, name="whole")
     search(planted, wanted, tmp_path, trials=1, name="parts")
     with monkeypatch.context() as patch:
@@ -71,40 +78,40 @@ def test_a_search_goes_on_as_if_it_had_not_been_stopped(planted, tmp_path, monke
     assert parts["settings"] == whole["settings"]
 
 
-def interrupt(*words):
+def interrupt(*words, **options):
     raise KeyboardInterrupt
 
 
 def test_test_labels_do_not_matter(planted, tmp_path):
     labels = planted.labels.copy()
     labels[planted.split.test] = np.random.default_rng(1).permutation(labels[planted.split.test])
-    first = search(planted, order("sgc"), tmp_path, trials=2, name="true")
-    other = search(planted.with_labels(labels), order("sgc"), tmp_path, trials=2, name="shuffled")
+    other_graph = planted.with_labels(labels)
+    first = search(planted, spec(planted, "sgc"), tmp_path, trials=2, name="true")
+    other = search(other_graph, spec(other_graph, "sgc"), tmp_path, trials=2, name="shuffled")
     assert trials_of(tmp_path, "true") == trials_of(tmp_path, "shuffled")
     assert first["settings"] == other["settings"]
 
 
 def test_the_graph_of_a_trial_has_no_test_labels(planted, tmp_path, monkeypatch):
-    def look(workshop, task, *, seed, folder):
-        graph = workshop.graph
+    def look(pipeline, graph, *, seed, folder):
         assert (graph.labels[planted.split.test] == -1).all()
         for ids in (planted.split.train, planted.split.valid):
             assert (graph.labels[ids] == planted.labels[ids]).all()
         return {"valid_accuracy": 0.5, "test_accuracy": None}
 
     monkeypatch.setattr(tuning, "train_seed", look)
-    assert search(planted, order("sgc"), tmp_path, trials=1)["best_valid_accuracy"] == 0.5
+    assert search(planted, spec(planted, "sgc"), tmp_path, trials=1)["best_valid_accuracy"] == 0.5
 
 
 def test_a_trial_below_the_median_is_given_up_after_a_seed(planted, tmp_path, monkeypatch):
     seeds = []
 
-    def scripted(workshop, graph, task, seed):
+    def scripted(pipeline, graph, seed):
         seeds.append(seed)
         return 0.9 if len(seeds) <= 10 else 0.1  # five good trials of two seeds, then bad ones
 
     monkeypatch.setattr(tuning, "valid_accuracy", scripted)
-    result = search(planted, order("sgc", seeds=(0, 1)), tmp_path, trials=7)
+    result = search(planted, spec(planted, "sgc", seeds=(0, 1)), tmp_path, trials=7)
     assert (result["trials"], result["pruned"]) == (7, 2)
     assert seeds == [0, 1] * 5 + [0, 0]
     assert result["best_valid_accuracy"] == 0.9
@@ -158,31 +165,69 @@ def test_only_settings_that_change_something_are_searched():
 
 def test_what_cannot_be_searched_is_refused(planted, tmp_path):
     with pytest.raises(SettingsError, match="label-propagation has nothing to search for"):
-        tuning.checked(planted, dataclasses.replace(order("label-propagation"), overrides={}), tmp_path / "mine.toml")
+        tuning.checked(planted, searching(spec(planted, "label-propagation"), tmp_path / "mine.toml"))
     with pytest.raises(InputError, match=r"ends in \.toml"):
-        tuning.checked(planted, order(), tmp_path / "mine.json")
+        tuning.checked(planted, searching(spec(planted), tmp_path / "mine.json"))
     everyone = Split(planted.split.train, np.zeros(0, np.int64), planted.split.test)
+    without = dataclasses.replace(planted, split=everyone)
     with pytest.raises(SplitError, match="no validation nodes"):
-        tuning.checked(dataclasses.replace(planted, split=everyone), order(), tmp_path / "mine.toml")
+        tuning.checked(without, searching(spec(without), tmp_path / "mine.toml"))
 
 
 def test_study_files(planted, make_planted, tmp_path, monkeypatch):
     monkeypatch.setattr(tuning, "valid_accuracy", lambda *words: 0.5)
     file = tmp_path / "mine.study.sqlite"
-    search(planted, order("sgc"), tmp_path, trials=1)
-    assert asked(file)["order"] == order("sgc")
-    assert asked(file)["trials"] == 1
+    start = spec(planted, "sgc")
+    search(planted, start, tmp_path, trials=1)
+    assert asked(file) == searching(start, tmp_path / "mine.toml")
     with pytest.raises(InputError, match="is there already"):
-        begin(file, order("sgc"), trials=1, out=tmp_path / "other.toml")
+        begin(file, searching(start, tmp_path / "other.toml"))
     with pytest.raises(InputError, match=r"mine\.toml is there already"):
-        begin(tmp_path / "new.sqlite", order("sgc"), trials=1, out=tmp_path / "mine.toml")
-    with pytest.raises(InputError, match="another graph"):
-        search(make_planted(seed=1), order("sgc"), tmp_path, trials=2)
+        begin(tmp_path / "new.sqlite", searching(start, tmp_path / "mine.toml"))
+    with pytest.raises(StorageError, match="changed since the run: adjacency, features"):
+        tune(make_planted(seed=1), asked(file), study_file=file)
     with pytest.raises(MissingFileError, match="is not there"):
         asked(tmp_path / "none.sqlite")
     file.write_bytes(b"not a database, but long enough to be looked at" * 10)
     with pytest.raises(StorageError, match="cannot be read or written"):
         asked(file)
+
+
+def test_a_kill_while_the_study_is_made_leaves_no_dead_end(planted, tmp_path, monkeypatch):
+    file, wanted = tmp_path / "mine.study.sqlite", searching(spec(planted, "sgc"), tmp_path / "mine.toml")
+    with monkeypatch.context() as patch:
+        optuna = studies.optuna_or_error()
+        patch.setattr(optuna.Study, "set_user_attr", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            begin(file, wanted)
+    assert not file.exists()
+    with study_in(file):
+        pass  # a study without a word of what it is for: what 0.1.0 left
+    begin(file, wanted)
+    assert asked(file) == wanted
+
+
+@pytest.mark.parametrize("name", ["what?mode=ro", "curly {} and {x}", "percent%20", "a#b"])
+def test_any_name_is_a_name_for_a_study(planted, tmp_path, name):
+    file = tmp_path / name / "mine.study.sqlite"
+    wanted = searching(spec(planted, "sgc"), tmp_path / name / "mine.toml")
+    begin(file, wanted)
+    assert asked(file) == wanted
+    assert [path.name for path in tmp_path.rglob("*.sqlite")] == ["mine.study.sqlite"]
+
+
+def test_two_searches_at_once_are_one_at_a_time(planted, tmp_path):
+    file, wanted = tmp_path / "mine.study.sqlite", searching(spec(planted, "sgc"), tmp_path / "mine.toml")
+    begin(file, wanted)
+    with locked(file), pytest.raises(StorageError, match="Another process works on"):
+        tune(planted, wanted, study_file=file)
+
+
+def test_a_study_of_0_1_0_says_to_begin_anew(tmp_path):
+    with study_in(tmp_path / "old.sqlite") as study:
+        study.set_user_attr("order", {"method": "sgc"})
+    with pytest.raises(InputError, match=r"begun by gamlp 0\.1\.0"):
+        asked(tmp_path / "old.sqlite")
 
 
 def test_without_optuna_the_way_to_get_it_is_told(monkeypatch):

@@ -6,7 +6,6 @@ Labels of test nodes are read in `evaluate` and nowhere else.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,36 +13,21 @@ import numpy as np
 
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
-from gamlp.methods import Method
 from gamlp.pipeline import Fitted, Pipeline
 from gamlp.runs.seed_files import keep_result, kept_result
 from gamlp.storage.files import write_array, write_json
 from gamlp.train.metrics import scores
 from gamlp.train.prediction import Prediction
-from gamlp.train.prepare import Workshop
 from gamlp.train.stage_files import remove_stages
 
 
-@dataclass(frozen=True)
-class Task:
-    """What is to be trained: a method with its settings (message-passing methods have options of their own)."""
-
-    method: Method
-    settings: Any
-    options: dict[str, Any] = field(default_factory=dict)
-    device: str = "cpu"
-
-
-def train_seed(workshop: Workshop, task: Task, *, seed: int, folder: Path | None) -> dict[str, Any]:
+def train_seed(pipeline: Pipeline, graph: Graph, *, seed: int, folder: Path | None) -> dict[str, Any]:
     """Train one seed, or read what a finished one left; return its result."""
     if folder is not None and (finished := kept_result(folder)) is not None:
         remove_stages(folder)
         return finished
     started = time.perf_counter()
-    graph = workshop.graph
     split = graph.split_for(seed)
-    settings = task.method.settings_from(task.options) if task.settings is None else task.settings
-    pipeline = Pipeline(task.method, settings, device=task.device, hop_source=workshop.source)
     fitted = pipeline.fit(graph, split, seed, folder=folder)
     assert fitted.prediction is not None
     result = {

@@ -1,0 +1,139 @@
+"""What a run is: one frozen specification, kept in run.json, from which it is resumed, repeated and compared.
+
+    RunSpec = graph source, method, recipe and --set, the settings they gave, seeds, engine, device, fingerprints
+
+The settings are resolved once, when the run begins: going on reads no recipe. Fingerprints are of everything that a
+result depends on, so whoever opens a run can say what of its graph has changed (`check_same_graph`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from gamlp.errors import GamlpError, SettingsError, StorageError
+from gamlp.graph.graph import Graph, check_trainable
+from gamlp.graph.readers.source import GraphSource
+from gamlp.methods import Method, method_named
+from gamlp.propagate.engines.registry import EngineChoice
+from gamlp.recipes.adapt import Outline
+from gamlp.recipes.recipe import load_recipe
+from gamlp.train.hop_source import check_device
+
+WHOLE_GRAPH = "adjacency or features"  # the one fingerprint that runs of 0.1.0 have: of both together
+
+
+def _known_method(name: str) -> str:
+    try:
+        return method_named(name).name
+    except GamlpError as error:
+        raise ValueError(str(error).splitlines()[0]) from None
+
+
+MethodName = Annotated[str, AfterValidator(_known_method)]
+Seed = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
+
+
+class Spec(BaseModel):
+    """What runs and comparisons have in common."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    source: GraphSource | None = None  # None where the graph came from Python
+    recipe: str
+    overrides: dict[str, Any] = {}
+    seeds: Annotated[list[Seed], Field(min_length=1)]
+    engine: EngineChoice = EngineChoice()
+    device: str = "cpu"
+    fingerprints: dict[str, str]
+
+    def own_words(self) -> list[str]:
+        """Return the command, and the options that only such a specification has."""
+        raise NotImplementedError
+
+
+class RunSpec(Spec):
+    """One method on one graph over several seeds."""
+
+    method: str
+    settings: dict[str, Any]  # resolved: what is trained with
+
+    def own_words(self) -> list[str]:
+        """Return the words of the command that only runs have."""
+        return ["train", "--method", self.method]
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        method: str | None = None,
+        recipe: str = "default",
+        overrides: Mapping[str, Any] | None = None,
+        seeds: Sequence[int] = (0,),
+        *,
+        engine: EngineChoice = EngineChoice(),  # noqa: B008 — frozen
+        device: str = "cpu",
+        source: GraphSource | None = None,
+    ) -> RunSpec:
+        """Resolve every setting for this graph, and refuse what cannot be trained; the method may be the recipe's."""
+        found, values = load_recipe(recipe), dict(overrides or {})
+        split = graph.split_for(seeds[0])
+        check_trainable(graph, split)
+        outline = Outline.of(graph, split)
+        if method is None:
+            method = found.method_for(outline)
+            if values.get("rows", "all") != "all":
+                method = method.removesuffix("+cs")  # it needs all nodes
+        chosen = method_named(method)
+        check_device(device)
+        check_engine(chosen, engine, device)
+        settings = found.resolve(chosen, values, outline)
+        chosen.check(graph, settings)
+        return cls(
+            source=source,
+            method=chosen.name,
+            recipe=absolute_recipe(recipe),
+            overrides=values,
+            settings=chosen.settings_data(settings),
+            seeds=list(seeds),
+            engine=engine,
+            device=device,
+            fingerprints=dict(graph.fingerprints),
+        )
+
+
+def check_engine(method: Method, engine: EngineChoice, device: str) -> None:
+    """Refuse the options of an engine for a method that has nothing to propagate; embeddings may need a cache."""
+    ignored = {"cache": None} if method.needs_relations else {}
+    usual = EngineChoice(name=usual_engine(device, engine.memory))
+    if not method.uses_engine and engine.model_copy(update=ignored) != usual:
+        raise SettingsError(
+            f"{method.name} passes its messages in memory: no engine propagates for it.\n"
+            "Leave out --engine, --memory, --address and --cache, or name a method on hops, as gamlp-jk."
+        )
+
+
+def usual_engine(device: str, memory: int | None) -> str:
+    """Return the engine that is taken where none is named."""
+    return "cuda" if device != "cpu" and memory is None else "local"
+
+
+def absolute_recipe(recipe: str) -> str:
+    """Return a recipe's name, or the whole path of its file."""
+    return str(Path(recipe).resolve()) if recipe.endswith(".toml") else recipe
+
+
+def check_same_graph(spec: Spec, graph: Graph) -> None:
+    """Refuse a graph that is not the one the specification was made for, and name what differs."""
+    found: Mapping[str, str] = graph.fingerprints
+    if WHOLE_GRAPH in spec.fingerprints:
+        found = {**found, WHOLE_GRAPH: graph.fingerprint}
+    differing = [name.replace("_", " ") for name, value in spec.fingerprints.items() if found.get(name) != value]
+    if differing:
+        raise StorageError(
+            f"The graph has changed since the run: {', '.join(differing)}.\n"
+            "Restore its files, or train again. Predictions for the changed graph: gamlp predict RUN GRAPH."
+        )
