@@ -4,13 +4,13 @@
     python benchmarks/scale.py --entries 200000 --features 16 --hops 2        a quick look
 
 Graphs in the shape of papers100M (34.5M nodes at 1G entries; hubs, communities, ids far apart) are generated, each is
-propagated by the engine on disk in a process of its own, with the labelled rows kept, and removed again. `seconds`
+propagated within a memory limit in a process of its own, with the labelled rows kept, and removed again. `seconds`
 counts everything from the mapped graph to the finished folder of hops.
 
 The yardstick is a loop that only reads, from two states of the same width in turn and for the same column ids, the rows
 that the hops read (`gather_limit.py`), as often as the blocks and hops do, on the same threads, in the same process
 beside it: caches and address tables make large graphs slower per entry for anyone. `gather_limit` is the share of its
-speed that the engine reaches. `disk_vs_memory` compares with the engine in memory where --both entries allow it. On
+speed that the engine reaches. `disk_vs_memory` compares with no limit where --both entries allow it. On
 graphs that take seconds or less the three take turns, three or fifteen times, and medians are compared; on larger ones
 the yardstick is laid before and after, and the mean of both counts.
 """
@@ -107,7 +107,7 @@ def as_if_just_made(graph: Path) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Propagate the graph of a folder, then measure the limit, and the engine in memory where the graph is small."""
+    """Propagate the graph of a folder, then measure the limit, and without a memory limit where the graph is small."""
     from gamlp.graph.store import load_graph
     from gamlp.propagate import Propagation
     from gamlp.propagate.job import Job

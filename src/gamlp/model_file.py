@@ -14,6 +14,7 @@ from typing import Any
 from gamlp.errors import FormatError
 from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing
 from gamlp.methods import method_named
+from gamlp.methods.base import Context
 from gamlp.pipeline import Fitted, Pipeline
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.normalize import Normalization
@@ -55,14 +56,8 @@ def read_fitted(folder: Path, *, engine: Engine | None, device: str) -> Fitted:
         pipeline = Pipeline(method, settings, engine=engine, device=device)
         if content["format"] == 1:
             tensors = {_stage_name(name): value for name, value in tensors.items()}
-        learned = method.load(
-            settings,
-            content["state"],
-            tensors,
-            classes=len(content["classes"]),
-            source=pipeline.hop_source,
-            device=device,
-        )
+        context = Context(pipeline.hop_source, len(content["classes"]), device=device)
+        learned = method.load(settings, content["state"], tensors, context)
         names = content["feature_names"]
         return Fitted(
             pipeline,

@@ -23,7 +23,7 @@ import numpy as np
 from gamlp.graph.graph import Graph, check_trainable
 from gamlp.graph.splits import Split
 from gamlp.labels.correction import CorrectAndSmooth, correct_and_smooth
-from gamlp.methods.base import FittedMethod, Method
+from gamlp.methods.base import Context, FittedMethod, Method
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.storage.files import Array
@@ -63,10 +63,8 @@ class Pipeline:
         self.check(graph)
         hidden = hide_labels(graph, split)
         check_trainable(hidden, split)
-        source = self.hop_source
-        learned = self.method.fit(
-            hidden, split, self.settings, seed=seed, source=source, device=self.device, folder=folder
-        )
+        context = Context(self.hop_source, len(graph.classes), seed, self.device, folder)
+        learned = self.method.fit(hidden, split, self.settings, context)
         prediction, smoothing = learned.prediction, None
         assert prediction is not None
         if self.settings.correct_and_smooth:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from gamlp.errors import SettingsError, did_you_mean
+from gamlp.model.registry import COMBINERS
 
 Checked = TypeVar("Checked", bound=BaseModel)
 
@@ -33,7 +34,16 @@ def as_list(values: object) -> object:
 Epochs = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(as_list)]
 
 Subsets = Annotated[int, Field(ge=1)] | Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)]
-Combiner = Literal["last", "mean", "decay", "concat", "gate", "smoothing", "recursive", "jk"]
+
+
+def known_combiner(name: str) -> str:
+    """Refuse a combiner that is not registered."""
+    if name not in COMBINERS:
+        raise ValueError(f"there is no such combiner. {did_you_mean(name, COMBINERS)}")
+    return name
+
+
+Combiner = Annotated[str, AfterValidator(known_combiner)]
 Activation = Literal["leaky_relu", "sigmoid", "relu", "tanh", "identity"]
 
 

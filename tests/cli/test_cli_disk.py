@@ -1,6 +1,7 @@
 """The commands that work on disk: import, propagate, train and synth with --memory."""
 
 import json
+import os
 
 import numpy as np
 import pytest
@@ -141,3 +142,20 @@ def test_a_folder_called_like_a_data_set_does_not_hide_it(gamlp, tmp_path, monke
     (tmp_path / "cora").mkdir()
     assert "cora is not complete" in gamlp("import", "cora", "--out", "g").err
     assert "a folder without graph.json" in gamlp("import", "./cora", "--out", "g").err
+
+
+def test_escape_sequences_in_files_do_not_reach_the_terminal(gamlp, tmp_path):
+    (tmp_path / "e.csv").write_text("0,1\n")
+    (tmp_path / "n.csv").write_text("x,split\n1,\x1b[31mred\n2,train\n")
+    done = gamlp("import", tmp_path / "e.csv", tmp_path / "n.csv", "--out", tmp_path / "g")
+    assert done.code == 2
+    assert "\x1b" not in done.err
+    assert r"\x1b[31mred" in done.err
+
+
+def test_paths_that_are_not_utf8_are_refused_with_one_message(gamlp, files, tmp_path):
+    name = os.fsdecode(b"\xff")
+    for words in ((files.edges, files.nodes, "--out", tmp_path / name), (tmp_path / name, "--out", tmp_path / "g")):
+        done = gamlp("import", *words)
+        assert done.code == 2
+        assert r"\udcff is not UTF-8" in done.err

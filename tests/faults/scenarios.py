@@ -97,7 +97,7 @@ SCENARIOS = [
     Scenario("import over a graph", importing("--overwrite"), "out", before="old graph"),
     Scenario(
         "import within 64 KiB", importing("--memory", "64KiB", edges="many.csv"), "out",
-        work="gamlp.graph.build.edge_groups:GroupWriter.write", through_power=False,
+        work="gamlp.graph.build.edge_chunks:ChunkWriter.write", through_power=False,
     ),
     Scenario("propagate in memory", propagate("--cache", "OUT"), "out"),
     Scenario("propagate over hops", propagate(*OLD_HOPS), "out", before="old hops"),

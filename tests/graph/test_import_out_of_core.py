@@ -17,18 +17,18 @@ from pyarrow import csv, parquet
 
 from gamlp.errors import FormatError, GamlpError, IdError, NotFiniteError, SettingsError, ShapeError, StorageError
 from gamlp.graph import load_graph, read_tables
-from gamlp.graph.build import edge_groups, external_csr
+from gamlp.graph.build import edge_chunks, external_csr
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.build.external_csr import build_adjacency
-from gamlp.graph.build.hashing import hash_words
+from gamlp.graph.build.hashing import hash_strings
 from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.build.import_directory import import_files
-from gamlp.graph.build.row_ranges import ranges_of
+from gamlp.graph.build.merge_chunks import ranges_of
 from gamlp.graph.readers.edges import EdgeList
 from gamlp.graph.readers.table import ArrayTable
 from gamlp.graph.readers.tables import open_tables
 
-LITTLE = 2**18  # 4,096 edges a group, 6,553 entries a range
+LITTLE = 2**18  # 4,096 edges a chunk, 6,553 entries a range
 RNG = np.random.default_rng(0)
 
 
@@ -187,11 +187,11 @@ def test_what_cannot_be_imported_leaves_nothing_in_place(tables):
 def test_words_hash_apart():
     words = [b"", b"\0", b"\0\0", b"ab", b"ba", b"12345678", b"1234567", b"123456789", b"12345678\0"]
     ends = np.cumsum([0] + [len(word) for word in words])
-    assert len(set(hash_words(ends, np.frombuffer(b"".join(words), np.uint8)).tolist())) == len(words)
+    assert len(set(hash_strings(ends, np.frombuffer(b"".join(words), np.uint8)).tolist())) == len(words)
 
 
 def steps(monkeypatch, stop_after):
-    """Stop the import before its n-th write of a group or of a range's state."""
+    """Stop the import before its n-th write of a chunk or of a range's state."""
     count = [0]
 
     def counted(function):
@@ -203,9 +203,9 @@ def steps(monkeypatch, stop_after):
 
         return call
 
-    monkeypatch.setattr(edge_groups.GroupWriter, "write", counted(edge_groups.GroupWriter.write))
+    monkeypatch.setattr(edge_chunks.ChunkWriter, "write", counted(edge_chunks.ChunkWriter.write))
     monkeypatch.setattr(
-        "gamlp.graph.build.row_ranges.settle_range", counted(external_csr.write_adjacency.__globals__["settle_range"])
+        "gamlp.graph.build.merge_chunks.sort_range", counted(external_csr.write_adjacency.__globals__["sort_range"])
     )
     return count
 
@@ -217,7 +217,7 @@ def test_stopped_anywhere_it_goes_on_and_ends_the_same(tables, monkeypatch):
     with monkeypatch.context() as patch:
         total = steps(patch, 10**6)
         import_tables(tables / "counted", *files, memory=LITTLE)
-    assert total[0] >= 5  # three groups, and some ranges
+    assert total[0] >= 5  # three chunks, and some ranges
     done = 0
     for _ in range(total[0] + 1):
         with monkeypatch.context() as patch:
@@ -237,16 +237,16 @@ def test_stopped_anywhere_it_goes_on_and_ends_the_same(tables, monkeypatch):
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from gamlp.graph.build import edge_groups
+from gamlp.graph.build import edge_chunks
 from gamlp.graph.build.import_directory import import_files
 from gamlp.graph.readers.tables import open_tables
 folder, pause = Path(sys.argv[1]), float(sys.argv[2])
-write = edge_groups.GroupWriter.write
+write = edge_chunks.ChunkWriter.write
 def slow(self, *rest):
     write(self, *rest)
     (folder / "begun").touch()
     time.sleep(pause)
-edge_groups.GroupWriter.write = slow
+edge_chunks.ChunkWriter.write = slow
 files = open_tables(folder / "rows-edges.parquet", folder / "rows-nodes.parquet")
 import_files(folder / "g", files, memory=2**18)
 """
@@ -259,7 +259,7 @@ def test_kill_9_and_go_on(tables):
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tables / "g").exists()
-    assert len(list((tables / "g.partial" / "runs").glob("group-*.npy"))) == 1
+    assert len(list((tables / "g.partial" / "chunks").glob("chunk-*.npy"))) == 1
     files = tables / "rows-edges.parquet", tables / "rows-nodes.parquet"
     import_tables(tables / "g", *files, memory=LITTLE)
     assert load_graph(tables / "g").fingerprint == read_tables(*files).fingerprint
@@ -273,7 +273,7 @@ def test_a_full_disk_is_one_message_and_the_old_graph_stays(tables, monkeypatch)
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(edge_groups, "write_all", full)
+    monkeypatch.setattr(edge_chunks, "write_all", full)
     other = tables / "numbers-edges.parquet", tables / "numbers-nodes.parquet"
     with pytest.raises(StorageError, match="No space left on device"):
         import_tables(tables / "g", *other, memory=LITTLE, overwrite=True)
@@ -303,7 +303,7 @@ def test_a_run_cut_short_is_noticed(tables, monkeypatch):
         steps(patch, 3)
         with pytest.raises(KeyboardInterrupt):
             import_tables(tables / "g", *files, memory=LITTLE)
-    keys = sorted((tables / "g.partial" / "runs").glob("*.keys"))[0]
+    keys = sorted((tables / "g.partial" / "chunks").glob("*.keys"))[0]
     os.truncate(keys, keys.stat().st_size - 8)
     with pytest.raises(GamlpError, match="cut short"):
         import_tables(tables / "g", *files, memory=LITTLE)
@@ -315,7 +315,7 @@ def test_after_a_power_cut_runs_are_not_trusted(tables, monkeypatch):
         steps(patch, 1)
         with pytest.raises(KeyboardInterrupt):
             import_tables(tables / "g", *files, memory=LITTLE)
-    keys = tables / "g.partial" / "runs" / "group-00000.keys"
+    keys = tables / "g.partial" / "chunks" / "chunk-00000.keys"
     keys.write_bytes(bytes(keys.stat().st_size))  # as a file whose pages never reached the disk
     monkeypatch.setattr(external_csr, "boot", lambda: "another")
     import_tables(tables / "g", *files, memory=LITTLE)

@@ -230,3 +230,10 @@ def test_without_known_labels_predictions_are_smoothed_as_they_are(graph_of):
     settings = CorrectAndSmooth(Correction(), Smoothing(alpha=0.25, steps=1))
     result = correct_and_smooth(ENGINE, guesses, pair, none, none, settings=settings)
     assert_allclose(result, [[0.75, 0.25], [0.25, 0.75]])  # a quarter of the neighbour's
+
+
+@pytest.mark.parametrize("settings", [CorrectAndSmooth(), CorrectAndSmooth(Correction(scale=1.5), Smoothing(0.6))])
+def test_a_memory_limit_changes_no_bit(random_graph, settings):
+    given = (GUESSES, random_graph, TRAIN, LABELS[TRAIN])
+    limited = correct_and_smooth(LocalEngine(memory=2**23), *given, settings=settings)
+    assert_array_equal(limited, correct_and_smooth(ENGINE, *given, settings=settings))

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gamlp.errors import SettingsError
+from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.labels import initial_labels, label_hops
 from gamlp.labels.hops import deal
 from gamlp.propagate.engines.local import LocalEngine
@@ -112,3 +116,45 @@ def test_dealing_is_even_seeded_and_of_training_nodes_alone():
 def test_no_parts_are_refused(random_graph):
     with pytest.raises(SettingsError, match="0 parts"):
         label_hops(LocalEngine(), random_graph, with_reliable(0), Propagation(2, MEAN), train_ids=TRAIN, folds=0)
+
+
+PROGRAM = """
+import sys
+import numpy as np
+from pathlib import Path
+from gamlp.graph.graph import Adjacency
+from gamlp.labels import correct_and_smooth, initial_labels, label_hops, label_propagation
+from gamlp.propagate import LocalEngine, Propagation
+folder, memory, what = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+indptr, indices = (np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices"))
+def status(what):
+    return int(Path("/proc/self/status").read_text().split(what)[1].split()[0]) * 1024
+def run(adjacency, classes, engine):
+    train, rows = np.arange(0, adjacency.nodes, 50), np.arange(0, adjacency.nodes, 9)
+    labels = train % classes
+    if what == "hops":
+        initial = initial_labels(adjacency.nodes, classes, train, labels)
+        return label_hops(engine, adjacency, initial, Propagation(2, rows=rows), train_ids=train, folds=2)
+    return label_propagation(engine, adjacency, train, labels, classes=classes, steps=2, rows=rows)
+tiny = Adjacency(np.arange(101), np.roll(np.arange(100, dtype=np.int32), 1))
+for classes in (4, 8, 16, 32, 48, 64):
+    run(tiny, classes, LocalEngine(2**28, threads=2))
+Path("/proc/self/clear_refs").write_text("5")
+before = status("VmRSS:")
+run(Adjacency(indptr, indices), 64, LocalEngine(memory, threads=2))
+print(status("VmHWM:") - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+@pytest.mark.parametrize("what", ["hops", "propagation"])
+def test_labels_keep_the_promise_of_memory(tmp_path, what):
+    """400,000 nodes × 64 classes are 98 MiB, and twice that as states: within 96 MiB, and twice the result beside."""
+    nodes, memory = 400_000, 96 * 2**20
+    adjacency = adjacency_from_edges(*np.random.default_rng(1).integers(0, nodes, (2, 10**6)), nodes=nodes)
+    np.save(tmp_path / "indptr.npy", adjacency.indptr)
+    np.save(tmp_path / "indices.npy", adjacency.indices)
+    words = [sys.executable, "-c", PROGRAM, str(tmp_path), str(memory), what]
+    done = subprocess.run(words, check=True, capture_output=True, text=True)
+    result = 4 * 64 * nodes // 9
+    assert 2 * nodes * 4 * 16 < int(done.stdout) < memory + 2 * result

@@ -76,3 +76,8 @@ def test_rows_are_those_of_the_whole(random_graph):
 def test_without_a_label_all_classes_are_alike(random_graph):
     none = np.zeros(0, np.int64)
     assert_allclose(label_propagation(LocalEngine(), random_graph, none, none, classes=4), 0.25)
+
+
+def test_a_memory_limit_changes_no_bit(random_graph):
+    limited = label_propagation(LocalEngine(memory=2**23), random_graph, TRAIN, LABELS, classes=3)
+    assert_array_equal(limited, label_propagation(LocalEngine(), random_graph, TRAIN, LABELS, classes=3))

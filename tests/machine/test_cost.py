@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gamlp.errors import SettingsError
-from gamlp.machine.cost import Constants, Gather, Work, block_lines, in_memory, on_cluster, on_disk, predict
+from gamlp.machine.cost import Constants, Gather, Work, block_lines, limited, on_cluster, predict, unlimited
 
 MIB, GIB = 2**20, 2**30
 GATHERS = (Gather(1, MIB, 1e-8), Gather(7, MIB, 4e-8), Gather(1, 4 * MIB, 2e-8), Gather(7, 4 * MIB, 8e-8))
@@ -35,8 +35,8 @@ def test_a_third_size_bends_the_line_and_noise_does_not():
     assert faster.seconds_an_entry(1, 64 * MIB) == pytest.approx(2e-8)  # a larger state is never faster
 
 
-def test_in_memory_by_hand():
-    cost = in_memory(WORK, CONSTANTS)  # one block of 4 lines: a state of 64·4·2¹⁴ = 4 MiB
+def test_without_a_limit_by_hand():
+    cost = unlimited(WORK, CONSTANTS)  # one block of 4 lines: a state of 64·4·2¹⁴ = 4 MiB
     hop = 10**6 * 5e-8 + 2 * 4 * MIB / 1e10  # 4 lines in 4 MiB: half way from 2e-8 to 8e-8
     features, result, adjacency = 4 * 2**14 * 64, 1000 * 4 * 64 * 4, 4 * 10**6 + 8 * 2**14
     assert cost.seconds == pytest.approx(3 * hop + (features + result) / 1e10)
@@ -45,8 +45,8 @@ def test_in_memory_by_hand():
     assert cost.blocks == 1
 
 
-def test_on_disk_by_hand():
-    cost = on_disk(WORK, CONSTANTS, memory=6 * MIB, ram=6 * MIB)  # room for 2 lines: two blocks
+def test_within_a_limit_by_hand():
+    cost = limited(WORK, CONSTANTS, memory=6 * MIB, ram=6 * MIB)  # room for 2 lines: two blocks
     adjacency, result, features = 4 * 10**6 + 8 * 2**14, 1000 * 4 * 64 * 4, 4 * 2**14 * 64
     reading = adjacency / 1e8  # 41 ms; computing takes 10⁶·(1.5e-8 + 0.75e-8) = 22 ms
     block = features / 2 / 1e8 + 3 * reading + result / 2 / 5e7
@@ -57,7 +57,7 @@ def test_on_disk_by_hand():
 
 
 def test_files_in_the_systems_cache_are_read_at_half_the_stream():
-    cached = on_disk(WORK, CONSTANTS, memory=6 * MIB, ram=GIB)
+    cached = limited(WORK, CONSTANTS, memory=6 * MIB, ram=GIB)
     result, features = 1000 * 4 * 64 * 4, 4 * 2**14 * 64
     hop = 10**6 * 2.25e-8 + 2 * 2 * MIB / 1e10  # 2 lines: 1.5e-8 at 1 MiB, 3e-8 at 4 MiB; 2 MiB lie half way
     assert cached.seconds == pytest.approx(
@@ -68,7 +68,7 @@ def test_files_in_the_systems_cache_are_read_at_half_the_stream():
 def test_a_cluster_shares_the_blocks_out():
     one = on_cluster(WORK, CONSTANTS, memory=6 * MIB, machines=1, ram=6 * MIB)
     assert (one.blocks, one.at_once) == (2, 1)
-    assert one.seconds == on_disk(WORK, CONSTANTS, memory=6 * MIB, ram=6 * MIB).seconds
+    assert one.seconds == limited(WORK, CONSTANTS, memory=6 * MIB, ram=6 * MIB).seconds
     two = on_cluster(WORK, CONSTANTS, memory=6 * MIB, machines=2, ram=6 * MIB)
     assert (two.blocks, two.at_once) == (2, 2)
     join = 1000 * 4 * 64 * 4 * (1 / 1e8 + 1 / 5e7)
@@ -83,7 +83,7 @@ def test_float16_halves_the_lines_and_its_blocks():
     half = replace(WORK, features=256, storage="float16")
     assert (half.lines, half.widest, half.result) == (8, 3, 1000 * 4 * 256 * 2)
     assert block_lines(half, GIB) == 3
-    assert predict(half, CONSTANTS, memory=GIB)["disk"].blocks == 3
+    assert predict(half, CONSTANTS, memory=GIB)["limited"].blocks == 3
 
 
 def test_too_little_memory_is_refused():

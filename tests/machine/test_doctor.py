@@ -36,12 +36,12 @@ def test_the_machine_and_its_extras(quick, tmp_path):
 def test_a_prediction_for_people_and_for_programs(quick, tmp_path):
     asked = ["doctor", "--folder", str(tmp_path), "--nodes", "1e6", "--entries", "20_000_000", "--features", "100"]
     printed = CliRunner().invoke(app, [*asked, "--machines", "4"]).stdout
-    for word in ("memory", "disk", "ray", "sgemm", "100 GFLOP/s"):
+    for word in ("memory", "local, limited", "ray", "sgemm", "100 GFLOP/s"):
         assert word in printed
     costs = json.loads(CliRunner().invoke(app, [*asked, "--machines", "4", "--json"]).stdout)["costs"]
     # 7 lines in one block: 6 hops of 2·10⁷ entries at 10 ns, and 2·448·10⁶ bytes of states at 10 GB/s
     hops = 6 * (2e7 * 1e-8 + 2 * 448e6 / 1e10)
-    assert costs["memory"]["seconds"] == pytest.approx(hops + (4e8 + 7 * 4e8) / 1e10)
+    assert costs["local"]["seconds"] == pytest.approx(hops + (4e8 + 7 * 4e8) / 1e10)
     assert costs["ray"]["at_once"] >= 4
 
 

@@ -6,7 +6,7 @@ import torch
 
 from gamlp.errors import ShapeError
 from gamlp.model.hop_nets import HopRows, LinearHopRows
-from gamlp.model.network import COMBINERS
+from gamlp.model.registry import COMBINERS, combiner_named
 from gamlp.settings import Settings
 
 B, K, F = 6, 3, 5
@@ -15,7 +15,7 @@ B, K, F = 6, 3, 5
 def combiner(name, *, dtype=torch.float64, width=F, **settings):
     settings = Settings(combiner=name, hops=K, hidden=7, jk_layers=3, **settings)
     torch.manual_seed(1)
-    built = COMBINERS[name](settings, hops=K + 1, width=width, features=F).to(dtype).eval()
+    built = combiner_named(name)(settings, hops=K + 1, width=width, features=F).to(dtype).eval()
     for parameter in built.parameters():  # biases start at 0, where a forgotten one would not be seen
         parameter.data += 0.1 * torch.randn_like(parameter)
     return built

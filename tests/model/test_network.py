@@ -10,7 +10,7 @@ from torch.nn import functional
 from gamlp.errors import ShapeError
 from gamlp.model import build_network, count_parameters
 from gamlp.model.mixer import SubsetMixer
-from gamlp.model.network import COMBINERS
+from gamlp.model.registry import COMBINERS
 from gamlp.settings import Settings
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

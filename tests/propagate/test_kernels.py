@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import subprocess
 import sys
 from functools import partial
@@ -18,13 +17,15 @@ from numba.extending import intrinsic
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import sparse
 
+import gamlp
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate import LocalEngine, Normalization, Propagation, compiled, float16, layout
+from gamlp.propagate import LocalEngine, Normalization, Propagation, float16, kernels, layout
 from gamlp.propagate.block import Block
 from gamlp.propagate.chunks import equal_work, plan_chunks
 from gamlp.propagate.sinks import ArraySink
 from gamlp.storage.huge_pages import empty
+from gamlp.storage.numba_cache import imported_files
 from gamlp.storage.threads import available, ranges, workers
 
 NODES = 4000
@@ -213,31 +214,7 @@ def test_engines_may_run_in_several_threads_at_once(hub_graph, features):
             assert_array_equal(result.values, expected)
 
 
-def test_compiled_code_is_not_used_after_any_source_of_the_kernels_changed(tmp_path, monkeypatch):
-    """What was compiled from an older float16 must not be loaded, though the file of the function is the same."""
-    for name in compiled.SOURCES:
-        shutil.copy(Path(compiled.__file__).with_name(name), tmp_path)
-    monkeypatch.setattr(compiled, "__file__", str(tmp_path / "compiled.py"))
-    before = compiled.source_stamp()
-    assert before == compiled.source_stamp()
-    os.utime(tmp_path / "kernels.py", ns=(1, 1))
-    assert compiled.source_stamp() == before  # the date says nothing
-    with (tmp_path / "float16.py").open("a") as file:
-        file.write("# changed")
-    assert compiled.source_stamp() != before
-
-
-def test_the_stamp_decides_whether_compiled_code_is_loaded(tmp_path):
-    (tmp_path / "some.py").write_text(
-        "import sys\nfrom gamlp.propagate import compiled\ncompiled.source_stamp = lambda: sys.argv[1]\n"
-        "@compiled.kernel\ndef twice(x):\n    return 2 * x\n"
-        "assert twice(3) == 6\nprint(sum(twice.stats.cache_hits.values()))\n"
-    )
-    here = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    hits = [
-        subprocess.run(
-            [sys.executable, str(tmp_path / "some.py"), stamp], env=here, check=True, capture_output=True, text=True
-        ).stdout.strip()
-        for stamp in ("a", "a", "b", "b")
-    ]
-    assert hits == ["0", "1", "0", "1"]
+@pytest.mark.parametrize("module", [kernels, layout])
+def test_compiled_code_is_keyed_by_the_conversions_too(module):
+    """What was compiled from an older float16 is not loaded, though the file of the function is the same."""
+    assert Path(float16.__file__) in imported_files(Path(module.__file__), Path(gamlp.__file__).parents[1])

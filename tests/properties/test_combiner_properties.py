@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gamlp.model.hop_nets import HopRows
-from gamlp.model.network import COMBINERS
+from gamlp.model.registry import COMBINERS, combiner_named
 from gamlp.settings import Settings
 
 
@@ -47,7 +47,9 @@ def shares(name, built, x, stationary):
        seed=st.integers(0, 2**31))  # fmt: skip
 def test_combiners_follow_their_equations(name, rows, hops, width, scale, seed):
     torch.manual_seed(seed)
-    built = COMBINERS[name](Settings(combiner=name, hops=hops, decay=0.3), hops=hops + 1, width=width, features=width)
+    built = combiner_named(name)(
+        Settings(combiner=name, hops=hops, decay=0.3), hops=hops + 1, width=width, features=width
+    )
     built = built.to(torch.float64).eval()
     for parameter in built.parameters():
         parameter.data += 0.1 * torch.randn_like(parameter)
@@ -65,7 +67,9 @@ def test_combiners_follow_their_equations(name, rows, hops, width, scale, seed):
 @given(rows=st.integers(1, 5), hops=st.integers(0, 5), seed=st.integers(0, 2**31))
 def test_jk_weighs_with_shares_of_one_that_do_not_depend_on_other_rows(rows, hops, seed):
     torch.manual_seed(seed)
-    built = COMBINERS["jk"](Settings(combiner="jk", hops=hops, hidden=4), hops=hops + 1, width=3, features=3).eval()
+    built = combiner_named("jk")(
+        Settings(combiner="jk", hops=hops, hidden=4), hops=hops + 1, width=3, features=3
+    ).eval()
     x = torch.randn(rows, hops + 1, 3)
     combined, weights = built(HopRows(x))
     torch.testing.assert_close(weights.sum(dim=1), torch.ones(rows))

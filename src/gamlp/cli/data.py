@@ -12,6 +12,7 @@ from gamlp.cli import common
 from gamlp.cli.options import AnySeed, GraphOptions, Json, Memory, spelled_out
 from gamlp.cli.screen import say
 from gamlp.errors import SettingsError
+from gamlp.storage.text import check_utf8
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
@@ -70,6 +71,7 @@ def import_(
     from gamlp.graph.build.import_directory import import_files
     from gamlp.storage.sizes import parse_size
 
+    check_utf8(str(out))
     source = graph.source()
     again = f"What is finished is kept: run it again to go on (in {out}.partial)." if memory else ""
     with common.shown_progress(again) if memory else common.shown_progress():

@@ -63,7 +63,7 @@ class Adjacency:
         if self.indptr.ndim != 1 or len(self.indptr) < 2:
             raise InputError("The graph has no nodes.\nAt least one node with features is needed.")
         starts = self.indptr
-        if starts[0] != 0 or starts[-1] != self.entries or not _rises(starts):
+        if starts[0] != 0 or starts[-1] != self.entries or not _is_sorted(starts):
             raise ShapeError(
                 f"The row offsets of the adjacency do not rise from 0 to its {self.entries:,} entries.\n"
                 "Expected CSR form: one offset per node and one more, never falling."
@@ -85,7 +85,7 @@ class Adjacency:
                 raise NotFiniteError("Edge weights are negative, NaN or infinite.\nWeights must be finite and ≥ 0.")
 
 
-def _rises(offsets: Array) -> bool:
+def _is_sorted(offsets: Array) -> bool:
     last = 0
     for part in chunks(offsets):
         if part[0] < last or bool((np.diff(part) < 0).any()):

@@ -1,7 +1,7 @@
 """A graph directory: plain .npy arrays that any tool can map, and graph.json, which says what they must be.
 
     indptr, indices, weights?   the adjacency by rows            features   (N, F) float32
-    labels                      (N,) int64, −1 = unknown         names?     (N,) integers, or words as UTF-8 bytes
+    labels                      (N,) int64, −1 = unknown         names?     (N,) integers, or strings as UTF-8 bytes
     train, valid, test          node ids, where the split is fixed; else graph.json holds the rule
     graph.json                  format version, name, classes, names of the features where they have any, and of each
                                 array shape, dtype, bytes and checksum
@@ -121,7 +121,7 @@ def parts(graph: Graph) -> dict[str, Array]:
 
 
 def as_bytes(names: Array) -> Array:
-    """Return integers as they are, words as UTF-8 bytes of one length."""
+    """Return integers as they are, strings as UTF-8 bytes of one length."""
     return names if names.dtype.kind in "iu" else np.char.encode(names.astype(str), "utf-8")
 
 

@@ -3,7 +3,7 @@
     lines    L = ⌈F·b / 64⌉ cache lines in a row of features stored with b bytes, cut into blocks of l lines
     a hop    of one block: E·t(l, s) + 2·s / stream,   t: seconds an entry, rows of l lines in a state of s = 64·N·l
     reading  of the adjacency, A = 4E + 8N bytes, while the hop computes: the longer of the two counts
-    results  R·(K+1)·F·b bytes: copied once by the engine in memory; written, read and joined by the others
+    results  R·(K+1)·F·b bytes: copied once without a memory limit; written, read and joined within one
 
 t is measured at two widths and a few sizes (`measure`), linear in the width and in the logarithm of the size between
 and beyond them: larger states miss more of the processor's caches and tables. docs/cost-model.md has the whole, with
@@ -111,31 +111,31 @@ def predict(
     """Return the cost for each engine: `memory` is that of a block, `ram` what a machine has, by default as much."""
     ram = max(ram or memory, memory)
     return {
-        "memory": in_memory(work, constants),
-        "disk": on_disk(work, constants, memory=memory, ram=ram),
+        "local": unlimited(work, constants),
+        "limited": limited(work, constants, memory=memory, ram=ram),
         "ray": on_cluster(work, constants, memory=memory, machines=machines, ram=ram),
     }
 
 
-def in_memory(work: Work, constants: Constants) -> Cost:
-    """Return the cost of the engine in memory."""
+def unlimited(work: Work, constants: Constants) -> Cost:
+    """Return the cost of the local engine without a memory limit."""
     blocks = ceil(work.lines / work.widest)
     width = ceil(work.lines / blocks)
     features = 4 * work.nodes * work.features
     compute = work.hops * sum(hop_seconds(work, constants, lines) for lines in _widths(work.lines, width))
     seconds = compute + (features + work.result) / constants.stream
     held = work.adjacency + features + work.result + 2 * LINE * width * work.nodes + 12 * work.nodes
-    return Cost("memory", seconds, held, work.adjacency + features, blocks)
+    return Cost("local", seconds, held, work.adjacency + features, blocks)
 
 
-def on_disk(work: Work, constants: Constants, *, memory: int, ram: int) -> Cost:
-    """Return the cost of the engine on disk."""
+def limited(work: Work, constants: Constants, *, memory: int, ram: int) -> Cost:
+    """Return the cost of the local engine within a memory limit."""
     width = block_lines(work, memory)
     widths, held = _widths(work.lines, width), min(memory, _held(work, width))
     cached = _fits(work, ram - held)
     seconds = sum(block_seconds(work, constants, lines, cached=cached) for lines in widths)
     most = _with_adjacency(work, held, memory)
-    return Cost("disk", seconds + _join(work, constants), most, _space(work), len(widths))
+    return Cost("local, limited", seconds + _join(work, constants), most, _space(work), len(widths))
 
 
 def on_cluster(work: Work, constants: Constants, *, memory: int, machines: int, ram: int) -> Cost:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gamlp.message_passing.settings import COMMON, DEFAULTS, FEATURELESS, Options, options_for
-from gamlp.methods.base import FittedMethod, Method
+from gamlp.methods.base import Context, FittedMethod, Method
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from gamlp.graph.splits import Split
     from gamlp.propagate.scaling import Scaling
     from gamlp.storage.files import Array
-    from gamlp.train.hop_source import HopSource
     from gamlp.train.prediction import Prediction
 
 
@@ -49,40 +47,25 @@ class MessagePassing(Method):
         super().check(graph, settings)
         check_filling(graph, settings)
 
-    def fit(
-        self,
-        graph: Graph,
-        split: Split,
-        settings: Options,
-        *,
-        seed: int,
-        source: HopSource,
-        device: str = "cpu",
-        folder: Path | None = None,
-    ) -> FittedMessagePassing:
+    def fit(self, graph: Graph, split: Split, settings: Options, context: Context) -> FittedMessagePassing:
         """Train on the graph with features for all its nodes."""
         from gamlp.message_passing.fit import fit
         from gamlp.propagate.scaling import Scaling
         from gamlp.train.prediction import Prediction
 
-        filled = replace(graph, features=source.features(graph, settings))
+        filled = replace(graph, features=context.source.features(graph, settings))
         scaling = Scaling.fit(settings.feature_scaling, np.asarray(filled.features))
-        done = fit(self.base, filled, split, options=settings, scaling=scaling, seed=seed, device=device)
-        fitted = FittedMessagePassing(self.base, settings, scaling, done.state, len(graph.classes), source, device)
+        done = fit(
+            self.base, filled, split, options=settings, scaling=scaling, seed=context.seed, device=context.device
+        )
+        fitted = FittedMessagePassing(self.base, settings, scaling, done.state, context)
         rows = np.arange(graph.nodes) if graph.targets is None else graph.targets
         fitted.prediction = Prediction(rows, done.probabilities[rows])
         fitted.parameters, fitted.history = done.parameters, done.history
         return fitted
 
     def load(
-        self,
-        settings: Options,
-        state: Mapping[str, Any],
-        tensors: dict[str, Tensor],
-        *,
-        classes: int,
-        source: HopSource,
-        device: str = "cpu",
+        self, settings: Options, state: Mapping[str, Any], tensors: dict[str, Tensor], context: Context
     ) -> FittedMessagePassing:
         """Take up the weights."""
         from gamlp.propagate.scaling import Scaling
@@ -91,7 +74,7 @@ class MessagePassing(Method):
         measured = {name: value.numpy() for name, value in without_prefix("scaling", tensors).items()}
         scaling = Scaling(settings.feature_scaling, **measured)
         weights = without_prefix("network", tensors)
-        return FittedMessagePassing(self.base, settings, scaling, weights, classes, source, device)
+        return FittedMessagePassing(self.base, settings, scaling, weights, context)
 
 
 class RelationalMessagePassing(MessagePassing):
@@ -104,18 +87,11 @@ class FittedMessagePassing(FittedMethod):
     """The weights of a network, which is built anew for each graph."""
 
     def __init__(
-        self,
-        base: str,
-        settings: Options,
-        scaling: Scaling,
-        weights: dict[str, Tensor],
-        classes: int,
-        source: HopSource,
-        device: str,
+        self, base: str, settings: Options, scaling: Scaling, weights: dict[str, Tensor], context: Context
     ) -> None:
         super().__init__()
         self.base, self.settings, self.scaling, self.weights = base, settings, scaling, weights
-        self.classes, self.source, self.device = classes, source, device
+        self.context = context
 
     def predict(
         self, graph: Graph, known: Array, *, candidates: Array | None = None, rows: Array | None = None
@@ -124,7 +100,7 @@ class FittedMessagePassing(FittedMethod):
         from gamlp.message_passing.fit import predict
         from gamlp.train.prediction import Prediction
 
-        filled = replace(graph, features=self.source.features(graph, self.settings))
+        filled = replace(graph, features=self.context.source.features(graph, self.settings))
         probabilities = predict(
             self.base,
             filled,
@@ -132,8 +108,8 @@ class FittedMessagePassing(FittedMethod):
             options=self.settings,
             scaling=self.scaling,
             weights=self.weights,
-            classes=self.classes,
-            device=self.device,
+            classes=self.context.classes,
+            device=self.context.device,
         )
         wanted = graph.targets if rows is None else rows
         wanted = np.arange(graph.nodes) if wanted is None else wanted

@@ -168,7 +168,7 @@ def walked(matrix: Matrix, roots: Array, *, options: Options, random: np.random.
     for _ in range(options.walk_length):
         degree = matrix.indptr[here + 1] - matrix.indptr[here]
         entry = matrix.indptr[here] + (random.random(len(here)) * degree).astype(np.int64)
-        here = np.where(degree > 0, matrix.indices[np.minimum(entry, matrix.nnz - 1)], here)
+        here = np.where(degree > 0, matrix.indices[np.minimum(entry, matrix.nnz - 1)], here) if matrix.nnz else here
         visited.append(here)
     return np.unique(np.concatenate(visited))
 

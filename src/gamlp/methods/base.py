@@ -35,6 +35,7 @@ ADDITIONS: dict[str, dict[str, Any]] = {
     "+labels": {"labels": True},
     "-labels": {"labels": False},
 }
+FOR_TYPES = ("relations", "subsets", "subset_memory", "subset_turn", "featureless", "embedding", "embedding_file")
 STAGED = frozenset({"+rlu", "+sle"})
 
 
@@ -44,6 +45,17 @@ class Base:
 
     reference: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """What the pipeline brings to a method."""
+
+    source: HopSource  # scaling and hops
+    classes: int
+    seed: int = 0
+    device: str = "cpu"
+    folder: Path | None = None  # for unfinished work
 
 
 @dataclass(frozen=True)
@@ -117,6 +129,17 @@ class Method(ABC):
     def settings_from(self, values: Mapping[str, Any]) -> BaseModel:
         """Check the settings; one that it does not have is refused."""
 
+    def idle(self, graph: Graph, settings: Any) -> dict[str, str]:
+        """Return the settings that change nothing here, each with the reason."""
+        return {} if graph.types else dict.fromkeys(FOR_TYPES, f"{graph.name} has one type of nodes")
+
+    def check_effect(self, overrides: Mapping[str, Any], graph: Graph, settings: Any) -> None:
+        """Refuse a setting that was given and would change nothing."""
+        idle = self.idle(graph, settings)
+        for key in overrides:
+            if key in idle:
+                raise SettingsError(f"{key} was set, and has no effect: {idle[key]}.\nLeave it out.")
+
     def settings_data(self, settings: Any) -> dict[str, Any]:
         """Return the settings that it has as JSON holds them; `settings_from` reads them back."""
         names = self.setting_names()
@@ -133,29 +156,12 @@ class Method(ABC):
             )
 
     @abstractmethod
-    def fit(
-        self,
-        graph: Graph,
-        split: Split,
-        settings: Any,
-        *,
-        seed: int,
-        source: HopSource,
-        device: str = "cpu",
-        folder: Path | None = None,
-    ) -> FittedMethod:
-        """Learn from a graph whose labels are those of train and valid only; `folder` keeps unfinished work."""
+    def fit(self, graph: Graph, split: Split, settings: Any, context: Context) -> FittedMethod:
+        """Learn from a graph whose labels are those of train and valid only."""
 
     @abstractmethod
     def load(
-        self,
-        settings: Any,
-        state: Mapping[str, Any],
-        tensors: dict[str, Tensor],
-        *,
-        classes: int,
-        source: HopSource,
-        device: str = "cpu",
+        self, settings: Any, state: Mapping[str, Any], tensors: dict[str, Tensor], context: Context
     ) -> FittedMethod:
         """Return what `FittedMethod.state` and `.tensors` described; its prediction and history stay behind."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.methods.base import ADDITIONS, FittedMethod, Method
+from gamlp.methods.base import ADDITIONS, Context, FittedMethod, Method
 from gamlp.settings import Settings, settings_from
 
 if TYPE_CHECKING:
@@ -21,8 +21,20 @@ if TYPE_CHECKING:
     from gamlp.propagate.scaling import Scaling
     from gamlp.propagate.subsets import Subset
     from gamlp.storage.files import Array
-    from gamlp.train.hop_source import HopSource
     from gamlp.train.prediction import Prediction
+
+
+LABELS = ("label_hops", "label_normalization", "label_self_loops", "label_layers", "label_folds")
+STAGES = ("pseudo_labels", "keep_stage", "threshold", "gamma")
+CONSISTENCY = ("consistency_decay", "consistency_threshold")
+SUBSETS = ("subsets", "subset_memory", "subset_turn")
+ATTENTION = ("gate", "smoothing", "recursive", "jk")
+COMBINERS = {  # settings that only some combiners read
+    "jk_layers": ("jk",),
+    "decay": ("decay",),
+    "attention_activation": ATTENTION,
+    "attention_dropout": ATTENTION,
+}
 
 
 class HopNetwork(Method):
@@ -51,6 +63,25 @@ class HopNetwork(Method):
             )
         return settings
 
+    def idle(self, graph: Graph, settings: Settings) -> dict[str, str]:
+        """Return the settings that change nothing, each with the reason."""
+        without = {
+            f"{self.name} reads no labels": () if settings.labels else LABELS,
+            f"{self.name} has one stage": () if self.staged else STAGES,
+            f"{self.name} has no consistency loss": () if settings.consistency else CONSISTENCY,
+            "no temperature is used without reliable labels or a consistency loss": ()
+            if self.staged or settings.consistency
+            else ("temperature", "reliable_from"),
+            f"the combiner is {settings.combiner}": [
+                key for key, combiners in COMBINERS.items() if settings.combiner not in combiners
+            ],
+            "nothing is propagated": () if settings.hops else ("normalization", "self_loops"),
+            "relations are merged": () if settings.relations == "subsets" else SUBSETS,
+            "no embeddings are used": () if settings.featureless == "embeddings" else ("embedding", "embedding_file"),
+            "the classes themselves are learned": ("gamma",) if settings.pseudo_labels == "train" else (),
+        }
+        return {key: reason for reason, keys in without.items() for key in keys} | super().idle(graph, settings)
+
     def without_edges(self) -> Method:
         """Return a multi-layer perceptron."""
         from gamlp.methods.registry import method_named
@@ -66,34 +97,17 @@ class HopNetwork(Method):
         relation_subsets(graph, settings)
         check_filling(graph, settings)
 
-    def fit(
-        self,
-        graph: Graph,
-        split: Split,
-        settings: Settings,
-        *,
-        seed: int,
-        source: HopSource,
-        device: str = "cpu",
-        folder: Path | None = None,
-    ) -> FittedHopNetwork:
+    def fit(self, graph: Graph, split: Split, settings: Settings, context: Context) -> FittedHopNetwork:
         """Propagate, then train stage by stage."""
         from gamlp.train.hop_source import relation_subsets, wanted_rows
         from gamlp.train.stages import KnownLabels, fit_stages
         from gamlp.train.subset_shares import subset_shares
 
         subsets = relation_subsets(graph, settings)
-        fitted = FittedHopNetwork(
-            settings,
-            source.scaling(graph, settings),
-            subsets,
-            classes=len(graph.classes),
-            seed=seed,
-            source=source,
-            device=device,
-        )
-        task = fitted.task(graph, wanted_rows(graph, split, settings), fingerprint=graph.fingerprint if folder else "")
-        done = fit_stages(task, KnownLabels.of(graph, split, task.rows, settings), folder=folder)
+        fitted = FittedHopNetwork(settings, context.source.scaling(graph, settings), subsets, context)
+        fingerprint = graph.fingerprint if context.folder else ""
+        task = fitted.task(graph, wanted_rows(graph, split, settings), fingerprint=fingerprint)
+        done = fit_stages(task, KnownLabels.of(graph, split, task.rows, settings), folder=context.folder)
         fitted.take(done.networks)
         fitted.prediction = _prediction(task.rows, done)
         fitted.history, fitted.stages = done.history, done.stages
@@ -101,14 +115,7 @@ class HopNetwork(Method):
         return fitted
 
     def load(
-        self,
-        settings: Settings,
-        state: Mapping[str, Any],
-        tensors: dict[str, Tensor],
-        *,
-        classes: int,
-        source: HopSource,
-        device: str = "cpu",
+        self, settings: Settings, state: Mapping[str, Any], tensors: dict[str, Tensor], context: Context
     ) -> FittedHopNetwork:
         """Build the networks of all stages that prediction needs."""
         from gamlp.model import build_network
@@ -118,14 +125,12 @@ class HopNetwork(Method):
         subsets = tuple(tuple(subset) for subset in state["subsets"])
         measured = {name: value.numpy() for name, value in without_prefix("scaling", tensors).items()}
         scaling = Scaling(settings.feature_scaling, **measured)
-        fitted = FittedHopNetwork(
-            settings, scaling, subsets, classes=classes, seed=state["seed"], source=source, device=device
-        )
+        fitted = FittedHopNetwork(settings, scaling, subsets, replace(context, seed=state["seed"]))
         networks = []
         for stage in range(state["stages"]):
-            network = build_network(settings, features=state["width"], classes=classes, subsets=len(subsets))
+            network = build_network(settings, features=state["width"], classes=context.classes, subsets=len(subsets))
             network.load_state_dict(without_prefix(f"stage-{stage + 1}", tensors))
-            networks.append(network.to(device))
+            networks.append(network.to(context.device))
         fitted.take(networks)
         return fitted
 
@@ -139,20 +144,9 @@ class SubsetNetwork(HopNetwork):
 class FittedHopNetwork(FittedMethod):
     """The networks of the stages, with what is done to a graph before them."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        scaling: Scaling,
-        subsets: tuple[Subset, ...],
-        *,
-        classes: int,
-        seed: int,
-        source: HopSource,
-        device: str,
-    ) -> None:
+    def __init__(self, settings: Settings, scaling: Scaling, subsets: tuple[Subset, ...], context: Context) -> None:
         super().__init__()
-        self.settings, self.scaling, self.subsets = settings, scaling, subsets
-        self.classes, self.seed, self.source, self.device = classes, seed, source, device
+        self.settings, self.scaling, self.subsets, self.context = settings, scaling, subsets, context
         self.networks: list[Network] = []
 
     def take(self, networks: list[Network]) -> None:
@@ -166,11 +160,10 @@ class FittedHopNetwork(FittedMethod):
         """Return what all stages on a graph share: its hops before all."""
         from gamlp.train.stages import StageTask
 
-        hops = self.source.hops(graph, self.settings, rows, scaling=self.scaling, subsets=self.subsets)
-        engine = self.source.engine
-        return StageTask(
-            graph.adjacency, hops, self.classes, self.settings, engine, self.seed, self.device, fingerprint
-        )
+        context, engine = self.context, self.context.source.engine
+        hops = context.source.hops(graph, self.settings, rows, scaling=self.scaling, subsets=self.subsets)
+        shared = (context.classes, self.settings, engine, context.seed, context.device)
+        return StageTask(graph.adjacency, hops, *shared, fingerprint)
 
     def predict(
         self, graph: Graph, known: Array, *, candidates: Array | None = None, rows: Array | None = None
@@ -187,7 +180,7 @@ class FittedHopNetwork(FittedMethod):
     def state(self) -> dict[str, Any]:
         """Return what is no tensor."""
         return {
-            "seed": self.seed,
+            "seed": self.context.seed,
             "width": self.networks[-1].features,
             "subsets": [list(subset) for subset in self.subsets],
             "stages": len(self.networks),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from gamlp.methods.base import FittedMethod, Method
+from gamlp.methods.base import Context, FittedMethod, Method
 from gamlp.settings import Count, Share, as_list, checked
 
 if TYPE_CHECKING:
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
     from gamlp.graph.splits import Split
     from gamlp.storage.files import Array
-    from gamlp.train.hop_source import HopSource
     from gamlp.train.prediction import Prediction
 
 
@@ -51,15 +49,7 @@ class LabelPropagation(Method):
         return checked(LabelPropagationSettings, values, of=self.base)
 
     def fit(
-        self,
-        graph: Graph,
-        split: Split,
-        settings: LabelPropagationSettings,
-        *,
-        seed: int,
-        source: HopSource,
-        device: str = "cpu",
-        folder: Path | None = None,
+        self, graph: Graph, split: Split, settings: LabelPropagationSettings, context: Context
     ) -> FittedLabelPropagation:
         """Try every α; only the validation rows are needed for that."""
         from gamlp.train.metrics import accuracy
@@ -68,26 +58,19 @@ class LabelPropagation(Method):
         known[split.train] = graph.labels[split.train]
 
         def score(alpha: float) -> float:
-            tried = FittedLabelPropagation(settings, alpha, len(graph.classes), source)
+            tried = FittedLabelPropagation(settings, alpha, context)
             return accuracy(tried.spread(graph, known, split.valid), truth) if len(truth) else 0.0
 
         best = settings.alphas[0] if len(settings.alphas) == 1 else max(settings.alphas, key=score)
-        fitted = FittedLabelPropagation(settings, best, len(graph.classes), source)
+        fitted = FittedLabelPropagation(settings, best, context)
         fitted.prediction = fitted.predict(graph, known)
         return fitted
 
     def load(
-        self,
-        settings: LabelPropagationSettings,
-        state: Mapping[str, Any],
-        tensors: dict[str, Tensor],
-        *,
-        classes: int,
-        source: HopSource,
-        device: str = "cpu",
+        self, settings: LabelPropagationSettings, state: Mapping[str, Any], tensors: dict[str, Tensor], context: Context
     ) -> FittedLabelPropagation:
         """Take up the α that was chosen."""
-        return FittedLabelPropagation(settings, float(state["alpha"]), classes, source, state["shares"])
+        return FittedLabelPropagation(settings, float(state["alpha"]), context, state["shares"])
 
 
 class FittedLabelPropagation(FittedMethod):
@@ -97,12 +80,11 @@ class FittedLabelPropagation(FittedMethod):
         self,
         settings: LabelPropagationSettings,
         alpha: float,
-        classes: int,
-        source: HopSource,
+        context: Context,
         shares: list[float] | None = None,
     ) -> None:
         super().__init__()
-        self.settings, self.alpha, self.classes, self.source = settings, alpha, classes, source
+        self.settings, self.alpha, self.classes, self.engine = settings, alpha, context.classes, context.source.engine
         self.shares = shares
 
     def predict(
@@ -127,7 +109,7 @@ class FittedLabelPropagation(FittedMethod):
             count = graph.nodes if rows is None else len(rows)
             return np.tile(np.asarray(self.shares, np.float32), (count, 1))
         return label_propagation(
-            self.source.engine,
+            self.engine,
             graph.adjacency,
             seen,
             known[seen],

@@ -40,6 +40,7 @@ FAMILIES: dict[str, dict[str, Base]] = {
         ),
         "sign": Base("Frasca et al. 2020, SIGN", _SIGN),
         "sagn": Base("Sun et al. 2021, Scalable and Adaptive Graph Neural Networks", _SAGN),
+        "gamlp": Base(f"{_PAPER}; the combiner is a setting"),
         "gamlp-smoothing": Base(_PAPER, {"combiner": "smoothing"}),
         "gamlp-recursive": Base(_PAPER, {"combiner": "recursive"}),
         "gamlp-jk": Base(_PAPER, {"combiner": "jk"}),
@@ -73,7 +74,7 @@ FAMILIES: dict[str, dict[str, Base]] = {
     },
 }
 BASES: dict[str, Base] = {name: base for family in FAMILIES.values() for name, base in family.items()}
-_FAMILY_OF = {name: family for family, bases in FAMILIES.items() for name in bases}
+FAMILY_OF = {name: family for family, bases in FAMILIES.items() for name in bases}
 
 
 @lru_cache(maxsize=256)
@@ -88,7 +89,7 @@ def method_named(name: str) -> Method:
                 f"Method '{name}': nothing is called '{extra[0]}'.\n{did_you_mean(extra[0], ADDITIONS)}"
             )
         raise SettingsError(f"There is no method '{name}'.\n{did_you_mean(base, BASES)}")
-    module, kind = _FAMILY_OF[base].split(":")
+    module, kind = FAMILY_OF[base].split(":")
     family: Any = getattr(import_module(module), kind)
     refused = [addition for addition in added if addition not in family.additions]
     if refused:

@@ -14,26 +14,14 @@ import torch
 from torch import Tensor, nn
 
 from gamlp.errors import ShapeError
-from gamlp.model.attention import Gate, JumpingKnowledge, Recursive, Smoothing
-from gamlp.model.combiners import Combiner, Concat, Decay, Last, Mean
 from gamlp.model.dropout import Dropout, number_sites, set_keys
 from gamlp.model.head import Head
 from gamlp.model.hop_nets import new_hop_nets
 from gamlp.model.label_branch import LabelBranch
 from gamlp.model.layers import activate, new_bias, new_slope, new_weight
 from gamlp.model.mixer import SubsetMixer
+from gamlp.model.registry import combiner_named
 from gamlp.settings import Settings
-
-COMBINERS: dict[str, type[Combiner]] = {
-    "last": Last,
-    "mean": Mean,
-    "decay": Decay,
-    "concat": Concat,
-    "gate": Gate,
-    "smoothing": Smoothing,
-    "recursive": Recursive,
-    "jk": JumpingKnowledge,
-}
 
 
 class Output(NamedTuple):
@@ -79,7 +67,7 @@ class Network(nn.Module):
         super().__init__()
         self.settings, self.features, self.classes, self.subsets = settings, features, classes, subsets
         hops = settings.hops + 1
-        kind = COMBINERS[settings.combiner]
+        kind = combiner_named(settings.combiner)
         self.hops_used = kind.hops_used(hops)
         self.mixer = SubsetMixer(hops=hops, subsets=subsets, features=features) if subsets else None
         self.input_dropout = Dropout(settings.input_dropout)

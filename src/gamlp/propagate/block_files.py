@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from gamlp.errors import GamlpError, StorageError
-from gamlp.graph.build.edge_groups import boot
+from gamlp.graph.build.edge_chunks import boot
 from gamlp.propagate.job import Job
 from gamlp.propagate.sinks import RowSink, Sink, Target
 from gamlp.storage.array_reader import ArrayReader, close_all

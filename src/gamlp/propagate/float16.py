@@ -1,7 +1,7 @@
 """float16 ↔ float32 in LLVM, with one instruction where the machine has it and with integer arithmetic where not.
 
 Both ways round to the nearest, ties to even, and give the same bits for every finite value; what is beyond 65,504
-becomes infinity. float16 values are carried as 16-bit integers: sign, 5 bits of exponent, 10 bits of mantissa.
+becomes infinity. float16 values are held as 16-bit integers: sign, 5 bits of exponent, 10 bits of mantissa.
 """
 
 from __future__ import annotations

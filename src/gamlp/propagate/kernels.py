@@ -8,7 +8,7 @@ passed as uint16, widened on load and narrowed on store; the sums are float32 al
 Every element is summed in the order of the row's entries, without reassociation: the bits depend neither on the
 number of threads nor on the width of the blocks.
 
-The kernels run on one thread and without the interpreter's lock; what is compiled is kept on disk (`compiled`).
+The kernels run on one thread and without the interpreter's lock; what is compiled is kept on disk (`numba_cache`).
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from numba.core.registry import cpu_target
 from numba.extending import intrinsic
 
 from gamlp.propagate import float16
-from gamlp.propagate.compiled import kernel
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import LINE
+from gamlp.storage.numba_cache import cached_njit
 
 LANES = 16  # float32 values in an LLVM vector: one zmm, two ymm or four xmm registers
 QUAD = 4  # float32 values in the narrowest vector; a kernel is compiled for a number of quads
@@ -64,7 +64,7 @@ def widest_block() -> int:
     return 3  # 12 of 16 xmm
 
 
-@kernel
+@cached_njit
 def sum_rows(
     offsets: Array,
     base: int,
@@ -91,7 +91,7 @@ def sum_rows(
             gather(indices, weights, offsets[i] - base, offsets[i + 1] - base, x, node, out, row + i, scale[i], shape)
 
 
-@kernel
+@cached_njit
 def sum_segments(
     segments: Array,
     base: int,
@@ -111,7 +111,7 @@ def sum_segments(
         gather(indices, weights, segments[s, 0] - base, segments[s, 1] - base, x, segments[s, 2], sums, s, 1.0, shape)
 
 
-@kernel
+@cached_njit
 def join_segments(hubs: Array, starts: Array, sums: Array, out: Array, scale: Array, shape: tuple[int, ...]) -> None:
     """Write out[hubs[h]] = scale[h] · Σ of the sums starts[h] … starts[h+1]−1."""
     order = np.arange(sums.shape[0])

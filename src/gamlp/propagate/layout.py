@@ -18,10 +18,10 @@ from numba.extending import intrinsic
 
 from gamlp.errors import NotFiniteError
 from gamlp.propagate import float16
-from gamlp.propagate.compiled import kernel
 from gamlp.propagate.kernels import LANES, cpu_features, padded
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import LINE
+from gamlp.storage.numba_cache import cached_njit
 
 TILE = 128  # rows written together, while they stay in a near cache
 CACHED = 2**26  # bytes of a narrow block; one that stays in the cache is nearly free
@@ -69,7 +69,7 @@ def column_scales(peaks: Array) -> Array:
     return np.asarray(np.ldexp(np.float32(1), np.clip(15 - exponent, -100, 100)), dtype=np.float32)
 
 
-@kernel
+@cached_njit
 def pack_rows(values: Array, scale: Array, columns: Array, x: Array) -> None:
     """See `pack`."""
     for i in range(values.shape[0]):
@@ -79,7 +79,7 @@ def pack_rows(values: Array, scale: Array, columns: Array, x: Array) -> None:
             x[i, f] = 0
 
 
-@kernel
+@cached_njit
 def pack_columns(values: Array, scale: Array, columns: Array, x: Array) -> None:
     """See `pack`; values (F, N)."""
     for start in range(0, values.shape[1], TILE):
@@ -92,7 +92,7 @@ def pack_columns(values: Array, scale: Array, columns: Array, x: Array) -> None:
                 x[i, f] = 0
 
 
-@kernel
+@cached_njit
 def peaks_of_rows(values: Array, scale: Array) -> Array:
     """See `peaks`.
 
@@ -105,7 +105,7 @@ def peaks_of_rows(values: Array, scale: Array) -> Array:
     return found.view(np.float32)
 
 
-@kernel
+@cached_njit
 def peaks_of_columns(values: Array, scale: Array) -> Array:
     """See `peaks`; values (F, N)."""
     found = np.zeros(values.shape[0], np.int32)
@@ -117,7 +117,7 @@ def peaks_of_columns(values: Array, scale: Array) -> Array:
     return found.view(np.float32)
 
 
-@kernel
+@cached_njit
 def unpack(
     x: Array,
     rows: Array | None,
@@ -140,7 +140,7 @@ def unpack(
     return overflows
 
 
-@kernel
+@cached_njit
 def return_to_start(
     x: Array,
     start: Array,

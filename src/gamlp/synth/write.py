@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.graph.build.column_matrix import ColumnMatrix
-from gamlp.graph.build.growing_array import GrowingArray
+from gamlp.graph.build.array_files import ColumnMatrix, GrowingArray
 from gamlp.graph.build.import_directory import MEMORY, Options, build, finish, once, working_folder
 from gamlp.graph.splits import Split
 from gamlp.progress import progress

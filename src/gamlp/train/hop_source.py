@@ -17,7 +17,7 @@ import numpy as np
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
-from gamlp.model.network import COMBINERS
+from gamlp.model.registry import combiner_named
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.normalize import Normalization
@@ -117,7 +117,7 @@ def propagation_of(settings: Settings, rows: Array | None) -> Propagation:
         settings.hops,
         Normalization(settings.normalization, settings.self_loops),
         rows,
-        stationary=COMBINERS[settings.combiner].needs_stationary,
+        stationary=combiner_named(settings.combiner).needs_stationary,
         storage=settings.storage,
     )
 

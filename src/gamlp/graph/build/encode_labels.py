@@ -1,6 +1,7 @@
 """From whatever labels come in to class numbers and class names.
 
-Unknown is −1, NaN, None or the empty word. Classes are named by words: numbers in numeric order, words in word order.
+Unknown is −1, NaN, None or the empty string. Classes are named by strings: numbers in
+numeric order, strings in alphabetical order.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def encode_labels(values: Any) -> tuple[Array, tuple[str, ...]]:
         raise ShapeError(f"Labels have the shape {array.shape}.\nExpected one class per node: one dimension.")
     if array.dtype.kind == "f":
         array = whole_numbers(array)
-    return encode_numbers(array) if array.dtype.kind in "iub" else encode_words(array)
+    return encode_numbers(array) if array.dtype.kind in "iub" else encode_strings(array)
 
 
 def whole_numbers(array: Array) -> Array:
@@ -37,7 +38,7 @@ def whole_numbers(array: Array) -> Array:
         at = int(np.argmax(fractions))
         raise LabelError(
             f"The label of node {at:,} is {array[at]}.\n"
-            "Labels are classes: whole numbers or words. Numbers to be predicted as such are another task (regression)."
+            "Labels are classes: integers or strings. Numbers to be predicted as such are another task (regression)."
         )
     numbers = np.full(len(array), UNKNOWN, dtype=np.int64)
     numbers[known] = array[known].astype(np.int64)
@@ -59,15 +60,15 @@ def encode_numbers(array: Array) -> tuple[Array, tuple[str, ...]]:
     return labels, tuple(str(int(value)) for value in classes)
 
 
-def encode_words(array: Array) -> tuple[Array, tuple[str, ...]]:
-    """Number the classes in word order; integers among objects are still numbers."""
+def encode_strings(array: Array) -> tuple[Array, tuple[str, ...]]:
+    """Number the classes in alphabetical order; integers among objects are still numbers."""
     values = [None if is_unknown(value) else value for value in array.tolist()]
     if all(value is None or isinstance(value, Integral) for value in values):
         return encode_numbers(np.array([UNKNOWN if value is None else int(value) for value in values], dtype=np.int64))
-    words = [None if value is None else word(value) for value in values]
-    classes = tuple(sorted({value for value in words if value is not None}))
+    strings = [None if value is None else word(value) for value in values]
+    classes = tuple(sorted({value for value in strings if value is not None}))
     number = {name: position for position, name in enumerate(classes)}
-    labels = np.array([UNKNOWN if value is None else number[value] for value in words], dtype=np.int64)
+    labels = np.array([UNKNOWN if value is None else number[value] for value in strings], dtype=np.int64)
     return labels, classes
 
 

@@ -1,9 +1,9 @@
 """Build an adjacency from a stream of edges within a given amount of memory.
 
-    a group    32 bytes an edge: its ends twice (one group is read while the one before is written) and its two keys
+    a chunk    32 bytes an edge: its ends twice (one chunk is read while the one before is written) and its two keys
     a range    2·8 bytes an entry to gather (one range is read while the one before is sorted), and 4 to 8 to write
 
-Edges that all fit in one group are sorted in memory and never written as runs. Cost O(E) time, and 16 bytes of disk an
+Edges that all fit in one chunk are sorted in memory and never written as such. Cost O(E) time, and 16 bytes of disk an
 edge (twice that for weights), freed as soon as the adjacency stands.
 """
 
@@ -17,13 +17,13 @@ import numpy as np
 from gamlp.errors import GamlpError, NotFiniteError
 from gamlp.graph.build import sorting
 from gamlp.graph.build.csr import adjacency_from_edges
-from gamlp.graph.build.edge_groups import EdgeStream, GroupWriter, Shape, boot, finished_groups, gather_groups
-from gamlp.graph.build.row_ranges import write_adjacency
+from gamlp.graph.build.edge_chunks import ChunkWriter, EdgeStream, Shape, boot, finished_chunks, full_chunks
+from gamlp.graph.build.merge_chunks import write_adjacency
 from gamlp.progress import progress
 from gamlp.storage.files import Array, digest, read_json, write_array, write_json
 from gamlp.storage.threads import available, prefetch, workers
 
-BYTES_AN_EDGE = 64  # of memory, for each edge of a group: with room for what reading takes
+BYTES_AN_EDGE = 64  # of memory, for each edge of a chunk: with room for what reading takes
 BYTES_AN_ENTRY = 40  # the same for each entry of a range
 LEAST = 2**10
 
@@ -46,25 +46,27 @@ def build_adjacency(
     size = max(LEAST, memory // BYTES_AN_EDGE)
     estimate = (source.estimate or 2**40) * (1 + symmetric)
     shape = Shape(nodes, sorting.shift_of(nodes, estimate), source.weighted, symmetric, self_loops)
-    plan: dict[str, object] = {"key": digest(source.key, repr(shape)), "group": size, "boot": boot()}
+    plan: dict[str, object] = {"key": digest(source.key, repr(shape)), "chunk": size, "boot": boot()}
     state = _open(folder, plan)
     if state.get("built"):
         return
-    runs = folder / "runs"
+    chunk_files = folder / "chunks"
     with workers(threads) as run:
-        if not state.get("grouped"):
+        if not state.get("chunked"):
             if _in_one_go(folder, source, shape, size, state, threads):
                 write_json(folder / "edges.json", {**plan, "built": True})
                 return
             blocks = 4 * threads if threads > 1 else 1
-            _write_groups(runs, source, GroupWriter(runs, shape, size, run=run, blocks=blocks), shape, size)
-            write_json(folder / "edges.json", {**plan, "grouped": True})
-        groups = finished_groups(runs)
+            _write_chunks(
+                chunk_files, source, ChunkWriter(chunk_files, shape, size, run=run, blocks=blocks), shape, size
+            )
+            write_json(folder / "edges.json", {**plan, "chunked": True})
+        chunks = finished_chunks(chunk_files)
         most = max(LEAST, memory // BYTES_AN_ENTRY)
         with progress("sort edges") as advance:
-            write_adjacency(folder, runs, shape, groups, most=most, run=run, pieces=8 * threads, advance=advance)
+            write_adjacency(folder, chunk_files, shape, chunks, most=most, run=run, pieces=8 * threads, advance=advance)
     write_json(folder / "edges.json", {**plan, "built": True})
-    shutil.rmtree(runs, ignore_errors=True)
+    shutil.rmtree(chunk_files, ignore_errors=True)
 
 
 def _open(folder: Path, plan: dict[str, object]) -> dict[str, object]:
@@ -77,8 +79,8 @@ def _open(folder: Path, plan: dict[str, object]) -> dict[str, object]:
     built = there.get("built") and there.get("key") == plan["key"]  # on the disk, whatever happened since
     if built or {key: there.get(key) for key in plan} == plan:
         return dict(there)
-    shutil.rmtree(folder / "runs", ignore_errors=True)
-    (folder / "runs").mkdir()
+    shutil.rmtree(folder / "chunks", ignore_errors=True)
+    (folder / "chunks").mkdir()
     write_json(folder / "edges.json", plan)
     return {}
 
@@ -86,13 +88,13 @@ def _open(folder: Path, plan: dict[str, object]) -> dict[str, object]:
 def _in_one_go(
     folder: Path, source: EdgeStream, shape: Shape, size: int, state: dict[str, object], threads: int
 ) -> bool:
-    """Sort all edges in memory, if they are known to fit one group."""
+    """Sort all edges in memory, if they are known to fit one chunk."""
     if state or source.estimate is None or source.estimate > size:
         return False
-    for group in gather_groups(prefetch(source.batches(0)), shape, max(1, source.estimate)):
-        _check_weights(group[2])
+    for chunk in full_chunks(prefetch(source.batches(0)), shape, max(1, source.estimate)):
+        _check_weights(chunk[2])
         adjacency = adjacency_from_edges(
-            *group[:2], nodes=shape.nodes, weights=group[2], symmetric=shape.symmetric,
+            *chunk[:2], nodes=shape.nodes, weights=chunk[2], symmetric=shape.symmetric,
             self_loops=shape.self_loops, threads=threads,
         )  # fmt: skip
         write_array(folder / "indptr.npy", adjacency.indptr)
@@ -103,18 +105,18 @@ def _in_one_go(
     return False
 
 
-def _write_groups(runs: Path, source: EdgeStream, writer: GroupWriter, shape: Shape, size: int) -> None:
-    """Write the groups that are not there yet."""
-    runs.mkdir(exist_ok=True)
-    done = len(finished_groups(runs))
+def _write_chunks(chunk_files: Path, source: EdgeStream, writer: ChunkWriter, shape: Shape, size: int) -> None:
+    """Write the chunks that are not there yet."""
+    chunk_files.mkdir(exist_ok=True)
+    done = len(finished_chunks(chunk_files))
     total = None if source.estimate is None else source.estimate
     with progress("read edges", total=total) as advance:
         advance(done * size)
         number = done
-        for group in gather_groups(prefetch(source.batches(done * size)), shape, size):
-            _check_weights(group[2])
-            writer.write(number, group)
-            advance(len(group[0]))
+        for chunk in full_chunks(prefetch(source.batches(done * size)), shape, size):
+            _check_weights(chunk[2])
+            writer.write(number, chunk)
+            advance(len(chunk[0]))
             number += 1
         if number == 0:  # no edges at all
             none = np.empty(0, shape.id_type)

@@ -30,8 +30,8 @@ def hash_numbers(values: Array) -> Array:
 
 
 @cached_njit
-def hash_words(ends: Array, letters: Array) -> Array:
-    """Hash words: letter by letter into 64 bits, mixed after every eight and at the end with the length."""
+def hash_strings(ends: Array, letters: Array) -> Array:
+    """Hash strings: letter by letter into 64 bits, mixed after every eight and at the end with the length."""
     result = np.empty(len(ends) - 1, np.uint64)
     for at in range(len(ends) - 1):
         state, chunk, held = np.uint64(0x9E3779B97F4A7C15), np.uint64(0), 0

@@ -1,10 +1,10 @@
 """Which row of the node table an id means: the one place where ids are resolved, for every file format.
 
-Without ids the rows count from 0. With ids, whole numbers or words, a hash table of 64-bit hashes takes 12 or 16 bytes
-a slot, at 1/2 full at most, and holds no words (`hashing`). Words are hashed to 64 bits: two ids of the
-node table that collide are found when the table is built; an id that is not in the table is taken for one that is with
-a probability of N / 2⁶⁴. Where the nodes have numbers and the edges words, a word is the number that it spells
-(007 spells none); where the nodes have words, numbers are words.
+Without ids the rows count from 0. With ids, integers or strings, a hash table of 64-bit hashes takes 12 or 16 bytes a
+slot, at 1/2 full at most, and holds no strings (`hashing`). Strings are hashed to 64 bits: two ids of the node table
+that collide are found when the table is built; an id that is not in the table is taken for one that is with a
+probability of N / 2⁶⁴. Where the nodes have numbers and the edges strings, a string is the number that it spells (007
+spells none); where the nodes have strings, numbers are strings.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class NodeIds:
     """The rows of N nodes, by their ids; without `fill`, the row is the id."""
 
     def __init__(self, nodes: int) -> None:
-        self.nodes, self.are_words = nodes, False
+        self.nodes, self.are_strings = nodes, False
         self._table: tuple[Array, Array] | None = None  # hashes, rows
 
     @classmethod
     def fill(
-        cls, chunks: Iterable[Any], nodes: int, *, are_words: bool, path: Path, memory: int | None = None
+        cls, chunks: Iterable[Any], nodes: int, *, are_strings: bool, path: Path, memory: int | None = None
     ) -> NodeIds:
         """Take the ids of the node table, chunk by chunk, as `id_values` returns them: none missing, none twice."""
         from gamlp.graph.build import hashing
@@ -49,14 +49,14 @@ class NodeIds:
             if values.null_count:
                 at = filled + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
                 raise IdError(f"{path}: the id of row {at:,} is empty.\nEvery node needs an id of its own.")
-            at = hashing.insert(hashes, rows, hashes_of(values, words=are_words), filled)
+            at = hashing.insert(hashes, rows, hashes_of(values, strings=are_strings), filled)
             if at >= 0:
                 raise IdError(
                     f"{path}: the id {values[at].as_py()!r} stands in 2 rows or more, row {filled + at:,} is one.\n"
                     "Every node needs an id of its own."
                 )
             filled += len(values)
-        ids.are_words, ids._table = are_words, (hashes, rows)
+        ids.are_strings, ids._table = are_strings, (hashes, rows)
         return ids
 
     def rows(self, column: Any, *, path: Path, place: Callable[[int], str]) -> Array:
@@ -78,8 +78,8 @@ class NodeIds:
         """Return the rows; what is unknown is below 0 or from `nodes` on."""
         from gamlp.graph.build import hashing
 
-        if self._table is not None and self.are_words:
-            return np.asarray(hashing.look_up(*self._table, hashes_of(values, words=True)))
+        if self._table is not None and self.are_strings:
+            return np.asarray(hashing.look_up(*self._table, hashes_of(values, strings=True)))
         numbers, known = spelled_numbers(values)
         found = numbers
         if self._table is not None:
@@ -95,7 +95,7 @@ class NodeIds:
 
 
 def id_values(column: Any, *, path: Path) -> Any:
-    """Return a column of ids in one piece, as integers or as words; floats must be whole numbers."""
+    """Return a column of ids in one piece, as integers or as strings; floats must be whole numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -107,24 +107,24 @@ def id_values(column: Any, *, path: Path) -> Any:
     try:
         return pc.cast(column, pa.int64() if numeric else pa.string())
     except pa.ArrowException as error:
-        raise FormatError(f"{path}: ids of type {column.type} ({error}).\nIds are whole numbers or words.") from error
+        raise FormatError(f"{path}: ids of type {column.type} ({error}).\nIds are whole numbers or strings.") from error
 
 
-def as_integers(words: Any) -> Any:
-    """Return words of a text file as integers if each is written as an integer is (007 is not), else as they are."""
+def as_integers(strings: Any) -> Any:
+    """Return strings of a text file as integers if each is written as an integer is (007 is not), else as they are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     try:
-        numbers = pc.cast(words, pa.int64())
+        numbers = pc.cast(strings, pa.int64())
     except pa.ArrowInvalid:
-        return words
-    same = pc.all(pc.equal(pc.cast(numbers, pa.string()), pc.cast(words, pa.string()))).as_py()
-    return numbers if same in (True, None) else words
+        return strings
+    same = pc.all(pc.equal(pc.cast(numbers, pa.string()), pc.cast(strings, pa.string()))).as_py()
+    return numbers if same in (True, None) else strings
 
 
 def spelled_numbers(values: Any) -> tuple[Array, Array | None]:
-    """Return integers, and where the values are words, which of them spell one."""
+    """Return integers, and where the values are strings, which of them spell one."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -135,17 +135,17 @@ def spelled_numbers(values: Any) -> tuple[Array, Array | None]:
     return tuple(np.asarray(part.to_numpy(zero_copy_only=False)) for part in (numbers, known))  # type: ignore[return-value]
 
 
-def hashes_of(values: Any, *, words: bool) -> Array:
+def hashes_of(values: Any, *, strings: bool) -> Array:
     """Return the hash of each id of an Arrow array, which has no empty ones."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     from gamlp.graph.build import hashing
 
-    if not words:
+    if not strings:
         return np.asarray(hashing.hash_numbers(values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)))
     values = pc.cast(values, pa.large_string())
     _, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]
     letters = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
-    return np.asarray(hashing.hash_words(ends, letters))
+    return np.asarray(hashing.hash_strings(ends, letters))

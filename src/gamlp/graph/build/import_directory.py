@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gamlp.errors import GamlpError, InputError, StorageError
-from gamlp.graph.build.column_matrix import ColumnMatrix
-from gamlp.graph.build.edge_groups import EdgeStream
+from gamlp.graph.build.array_files import ColumnMatrix, GrowingArray
+from gamlp.graph.build.edge_chunks import EdgeStream
 from gamlp.graph.build.external_csr import build_adjacency
-from gamlp.graph.build.growing_array import GrowingArray
 from gamlp.graph.graph import check_labels
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.graph.store import CONTENTS, check_place, write_contents
@@ -36,7 +35,12 @@ if TYPE_CHECKING:
 
 MEMORY = 2 * 2**30
 KEY = 16  # letters of the key in the name of a folder that is being put in place
-KEPT = ("edges.json", "runs", "import.json")  # of a working folder, no parts of the graph; removed in this order
+WORKING = (
+    "edges.json",
+    "runs",
+    "chunks",
+    "import.json",
+)  # no parts of the graph (runs: of 0.1.0); removed in this order
 
 
 def import_files(
@@ -74,7 +78,7 @@ def write_features(nodes: NodeTable, path: Path) -> None:
 
 
 def write_names(nodes: NodeTable, path: Path) -> None:
-    """Write the ids that came in: integers, or words as UTF-8 bytes of one length; nothing where the row is the id."""
+    """Write the ids that came in: integers, or strings as UTF-8 bytes of one length; none where the row is the id."""
     import pyarrow.compute as pc
 
     if nodes.columns.id is None:
@@ -172,8 +176,8 @@ def finish(
     contents = write_contents(folder, name=name, classes=classes, split=split, feature_names=feature_names)
     whole = finished_folder(Path(out), begun(folder)["key"])  # without import.json it is known by its name
     folder.rename(whole)
-    for kept in KEPT:
-        place = whole / kept
+    for working in WORKING:
+        place = whole / working
         shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
     put_in_place(whole, Path(out))
     shapes = {key: part["shape"] for key, part in contents["arrays"].items()}

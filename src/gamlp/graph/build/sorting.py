@@ -5,7 +5,7 @@ is one 64-bit key: (row within the bucket, column), and with weights one bit mor
 block of edges has its own place in each bucket, so that threads never meet and the order of the input is kept: weights
 are always added up in the same order, the same for (i, j) and (j, i).
 
-    count → places → place → settle (sort and merge each bucket) → indptr → write          O(E) each
+    count → places → place → sort_bucket_range (sort and merge) → indptr → write          O(E) each
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def sorted_rows(
     degrees = np.zeros(nodes + 1, np.int64)
     pieces = bucket_ranges(starts, 8 * blocks)
     bits = shift + columns + spare
-    run([partial(settle, keys, values, starts, *piece, shift, columns, bits, degrees) for piece in pieces])
+    run([partial(sort_bucket_range, keys, values, starts, *piece, shift, columns, bits, degrees) for piece in pieces])
 
     indptr = np.cumsum(degrees)
     indices = empty((int(indptr[-1]),), np.int32 if nodes < 2**31 else np.int64)
@@ -142,7 +142,7 @@ def place(
 
 
 @cached_njit
-def settle(
+def sort_bucket_range(
     keys: Array,
     values: MaybeArray,
     starts: Array,

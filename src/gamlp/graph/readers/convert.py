@@ -1,6 +1,6 @@
 """Graphs that other libraries hold: scipy, PyTorch Geometric, networkx.
 
-Features may be numpy, scipy sparse or torch; labels numbers or words, unknown = −1, NaN, None or the empty word.
+Features may be numpy, scipy sparse or torch; labels numbers or strings, unknown = −1, NaN, None or the empty string.
 Directed graphs are made undirected unless `symmetric=False`.
 """
 
@@ -161,7 +161,7 @@ def node_features(nodes: list[tuple[Any, dict[str, Any]]], wanted: list[str]) ->
 
 
 def node_names(nodes: list[Any]) -> Array | None:
-    """Return the names of nodes as integers or words; None where they are 0 … N−1 in order."""
+    """Return the names of nodes as integers or strings; None where they are 0 … N−1 in order."""
     if nodes == list(range(len(nodes))):
         return None
     if all(isinstance(node, int) for node in nodes):

@@ -185,13 +185,9 @@ def read_named(name: str, root: Path | None) -> Graph:
 
 def read_built_in(name: str) -> Graph:
     """Read a data set that comes along."""
-    if name == "debian-hetero":
-        from gamlp.graph.readers.hetero_debian import load_debian_hetero
+    from gamlp.graph.readers.debian import load_debian, load_debian_hetero
 
-        return load_debian_hetero()
-    from gamlp.graph.readers.debian import load_debian
-
-    return load_debian().check()
+    return load_debian_hetero() if name == "debian-hetero" else load_debian()
 
 
 def _planetoid(title: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int]) -> Dataset:

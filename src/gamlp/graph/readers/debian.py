@@ -22,12 +22,14 @@ from importlib import resources
 import numpy as np
 
 from gamlp.graph.graph import Graph
+from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
 from gamlp.storage.files import Array
 
 DIMENSIONS = 128
 TRAIN_SHARE = 0.10
 VALID_SHARE = 0.03
+TARGET = "package"
 KINDS = ("depends", "recommends", "suggests")
 
 
@@ -79,6 +81,19 @@ def read_parts() -> DebianParts:
         | {name: (packages, twin[name].astype(np.int64)) for name in ("maintained_by", "built_from")}
         | {"has_tag": unpack_rows(twin, "has_tag")},
     )
+
+
+def load_debian_hetero() -> HeteroGraph:
+    """Return `debian-hetero`: the packages with maintainers, sources and tags, which have no features."""
+    from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
+
+    packages, parts = load_debian(), read_parts()
+    types = {kind: TypeParts(len(names), names=names) for kind, names in parts.names.items()}
+    types[TARGET] = TypeParts(
+        packages.nodes, packages.features, packages.labels, packages.classes, packages.split, packages.names
+    )
+    relations = {name: RelationParts(TARGET, parts.ends[name], *ends) for name, ends in parts.relations.items()}
+    return assemble_hetero(types, relations, target=TARGET, name="debian-hetero")
 
 
 def popularity(edges: Sequence[tuple[Array, Array]], nodes: int) -> Array:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import FormatError, ShapeError
-from gamlp.graph.build.edge_groups import Edges
+from gamlp.graph.build.edge_chunks import Edges
 from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.readers.npz_arrays import members, read_member
 from gamlp.graph.readers.table import ArrayTable, Table, file_key, open_table
@@ -60,11 +60,11 @@ class EdgeList:
 
     def batches(self, skip: int = 0) -> Iterator[Edges]:
         """Yield (source, target, weight) of the edges from number `skip` on, as rows of the node tables."""
-        kinds = ["string" if ids.are_words else "int64" for ids in (self.sources, self.targets)]
+        kinds = ["string" if ids.are_strings else "int64" for ids in (self.sources, self.targets)]
         try:
             yield from self._read(skip, kinds)
         except FormatError:
-            if self.table.is_text:  # a word among whole numbers: read as words, to name it and its line
+            if self.table.is_text:  # a word among whole numbers: read as strings, to name it and its line
                 for _ in self._read(0, ["string", "string"]):
                     pass
             raise

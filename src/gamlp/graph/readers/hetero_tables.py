@@ -17,7 +17,7 @@
     target = "book"
     columns = ["who", "what"]          # optional, in place of source and target (or the first two)
 
-Files are those of `tables`: Parquet, CSV or TSV (.npy and .npz too), with ids as words or numbers.
+Files are those of `tables`: Parquet, CSV or TSV (.npy and .npz too), with ids as strings or integers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is known of the nodes: ids, labels, split, and every other column a feature, or features from another file.
 
 One reader for all sizes. Without a memory limit the table is held in memory and read once; within a limit one column
-beside a chunk of features stands in memory at a time, and words that are ids never do: they are hashed when they are
+beside a chunk of features stands in memory at a time, and strings that are ids never do: they are hashed when they are
 read, and written as names in a second reading.
 """
 
@@ -76,11 +76,11 @@ class NodeTable:
         if self.table is None or self.columns.id is None:
             return NodeIds(self.nodes)
         return NodeIds.fill(
-            self.id_chunks(), self.nodes, are_words=not self.numbered, path=self.table.path, memory=memory
+            self.id_chunks(), self.nodes, are_strings=not self.numbered, path=self.table.path, memory=memory
         )
 
     def id_chunks(self) -> Iterator[Any]:
-        """Read the ids, all integers or all words."""
+        """Read the ids, all integers or all strings."""
         import pyarrow as pa
 
         for values in self._ids():
@@ -100,7 +100,7 @@ class NodeTable:
                 yield id_values(batch.column(0), path=self.table.path)
 
     def names(self) -> Array | None:
-        """Return the ids as an array of integers or words; None where the row is the id."""
+        """Return the ids as an array of integers or strings; None where the row is the id."""
         if self.table is None or self.columns.id is None:
             return None
         parts = [part for values in self.id_chunks() for part in values.to_pylist()]
@@ -249,19 +249,19 @@ def label_values(column: Any, *, text: bool) -> Array:
     return np.array(column.to_pylist(), dtype=object)
 
 
-def written_numbers(words: Any) -> Any:
-    """Return words that are all whole numbers (01 is none), or all numbers of which some are fractions, as numbers."""
+def written_numbers(strings: Any) -> Any:
+    """Return strings as numbers if all are integers (01 is none), or all are numbers and some are fractions."""
     import pyarrow as pa
     import pyarrow.compute as pc
     from pyarrow import csv
 
-    empty = pc.is_in(words, value_set=pa.array(csv.ConvertOptions().null_values))
-    given = pc.if_else(empty, pa.scalar(None, pa.string()), words)
+    empty = pc.is_in(strings, value_set=pa.array(csv.ConvertOptions().null_values))
+    given = pc.if_else(empty, pa.scalar(None, pa.string()), strings)
     numbers = as_integers(given)
     if pa.types.is_integer(numbers.type):
         return numbers
     try:
         fractions = pc.cast(given, pa.float64())
     except pa.ArrowInvalid:
-        return words
-    return fractions if pc.any(pc.not_equal(fractions, pc.floor(fractions))).as_py() else words
+        return strings
+    return fractions if pc.any(pc.not_equal(fractions, pc.floor(fractions))).as_py() else strings

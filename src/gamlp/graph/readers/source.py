@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from gamlp.errors import InputError, SettingsError, did_you_mean
+from gamlp.errors import SettingsError, did_you_mean
+from gamlp.storage.text import check_utf8
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
@@ -96,12 +97,3 @@ class GraphSource(BaseModel):
         if self.features is not None:
             words += ["--features", str(self.features)]
         return [*words, "--directed"] if self.directed else words
-
-
-def check_utf8(word: str) -> None:
-    """Refuse a path that no file of ours could name: they are written as UTF-8."""
-    try:
-        word.encode("utf-8")
-    except UnicodeEncodeError:
-        shown = word.encode("utf-8", "backslashreplace").decode()
-        raise InputError(f"The name {shown} is not UTF-8.\nRename the file or folder.") from None

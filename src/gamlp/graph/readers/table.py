@@ -90,7 +90,7 @@ class HeldTable(Table):
 
 @dataclass(frozen=True)
 class ArrayTable(Table):
-    """Columns that are arrays (rows,), mapped ones too: whole numbers, words or weights."""
+    """Columns that are arrays (rows,), mapped ones too: whole numbers, strings or weights."""
 
     arrays: tuple[Array, ...] = ()
 
@@ -251,7 +251,7 @@ def file_key(path: Path) -> str:
 
 
 def as_arrow(values: Array) -> Any:
-    """Return an array of numbers or words as an Arrow array."""
+    """Return an array of numbers or strings as an Arrow array."""
     import pyarrow as pa
 
     if values.dtype.kind in "biuf":
@@ -260,7 +260,7 @@ def as_arrow(values: Array) -> Any:
 
 
 def valid(part: Any) -> Any:
-    """Refuse Parquet content that Arrow takes on trust, such as words that are not UTF-8."""
+    """Refuse Parquet content that Arrow takes on trust, such as strings that are not UTF-8."""
     part.validate(full=True)
     return part
 

@@ -3,7 +3,7 @@
     y^(l) = D^(−1) (A y^(l−1) [+ y^(l−1)]),    X^(l) = D^r y^(l)
 
 Columns go in blocks so that the states of a block and the adjacency fit the device; sums are float32, and results are
-rounded to their storage when they leave. The last bits are the device's own.
+rounded to their storage at the end. The last bits are the device's own.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A Ray cluster: reach one or start one here, and see how many blocks it can carry at once.
+"""A Ray cluster: reach one or start one here, and see how many blocks it can compute at once.
 
 A block needs `memory` bytes wherever it runs, so a machine takes as many as fit in its memory, and no more than it has
 processors; the processors that are left become threads of the blocks:

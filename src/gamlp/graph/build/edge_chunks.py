@@ -1,9 +1,9 @@
-"""Write edges as runs: each run holds as many edges as fit in memory, its entries in buckets of neighbouring rows.
+"""Write edges in chunks: each holds as many edges as fit in memory, its entries in buckets of neighbouring rows.
 
-    group-00002.keys       the entries' keys (see `sorting`), bucket after bucket      group-00002.weights?  theirs
-    group-00002.npy        (buckets+1,) where each bucket starts; written last: with it the group is finished
+    chunk-00002.keys       the entries' keys (see `sorting`), bucket after bucket      chunk-00002.weights?  theirs
+    chunk-00002.npy        (buckets+1,) where each bucket starts; written last: with it the chunk is finished
 
-Entries keep the order in which their edges came, within a bucket and from group to group, so that weights are added up
+Entries keep the order in which their edges came, within a bucket and from chunk to chunk, so that weights are added up
 in the same order as in memory.
 """
 
@@ -47,7 +47,7 @@ class EdgeStream(Protocol):
 
 @dataclass(frozen=True)
 class Shape:
-    """What the keys of all groups have in common."""
+    """What the keys of all chunks have in common."""
 
     nodes: int
     shift: int  # a bucket holds 2^shift rows
@@ -81,8 +81,8 @@ class Shape:
         return np.int32 if self.nodes < 2**31 else np.int64
 
 
-def gather_groups(batches: Iterator[Edges], shape: Shape, size: int) -> Iterator[Edges]:
-    """Join batches of edges to groups of exactly `size`; the last may be smaller. A group's arrays are used again."""
+def full_chunks(batches: Iterator[Edges], shape: Shape, size: int) -> Iterator[Edges]:
+    """Join batches of edges to chunks of exactly `size`; the last may be smaller. A chunk's arrays are used again."""
     ends = [empty((size,), shape.id_type) for _ in range(2)]
     weights = empty((size,), np.float32) if shape.weighted else None
     filled = 0
@@ -102,8 +102,8 @@ def gather_groups(batches: Iterator[Edges], shape: Shape, size: int) -> Iterator
         yield ends[0][:filled], ends[1][:filled], None if weights is None else weights[:filled]
 
 
-class GroupWriter:
-    """Puts groups into buckets and writes them, with one set of buffers for all."""
+class ChunkWriter:
+    """Puts chunks into buckets and writes them, with one set of buffers for all."""
 
     def __init__(self, folder: Path, shape: Shape, size: int, *, run: Run, blocks: int) -> None:
         self.folder, self.shape, self.run, self.blocks = folder, shape, run, blocks
@@ -111,26 +111,26 @@ class GroupWriter:
         self._keys = empty((entries,), np.int64)
         self._weights = empty((entries,), np.float32) if shape.weighted else None
 
-    def write(self, number: int, group: Edges) -> None:
-        """Write one group."""
-        shape, spans = self.shape, sorting.even(len(group[0]), self.blocks)
-        counts = np.zeros((len(spans), shape.buckets), np.int64)
+    def write(self, number: int, chunk: Edges) -> None:
+        """Write one chunk."""
+        shape, parts = self.shape, sorting.even(len(chunk[0]), self.blocks)
+        counts = np.zeros((len(parts), shape.buckets), np.int64)
         both, loops = shape.symmetric, shape.self_loops
         self.run(
             [
-                partial(sorting.count, *group[:2], both, loops, shape.shift, *span, counts[block])
-                for block, span in enumerate(spans)
+                partial(sorting.count, *chunk[:2], both, loops, shape.shift, *part, counts[block])
+                for block, part in enumerate(parts)
             ]
         )
         starts, places = sorting.places_of(counts)
-        fixed: tuple[Any, ...] = (*group, both, loops, shape.shift, shape.columns, shape.spare)
+        fixed: tuple[Any, ...] = (*chunk, both, loops, shape.shift, shape.columns, shape.spare)
         self.run(
             [
-                partial(sorting.place, *fixed, *span, places[block], self._keys, self._weights)
-                for block, span in enumerate(spans)
+                partial(sorting.place, *fixed, *part, places[block], self._keys, self._weights)
+                for block, part in enumerate(parts)
             ]
         )
-        self._store(f"group-{number:05}", starts)
+        self._store(f"chunk-{number:05}", starts)
 
     def _store(self, name: str, starts: Array) -> None:
         for kind, values in (("keys", self._keys), ("weights", self._weights)):
@@ -152,9 +152,9 @@ def boot() -> str:
     return name.read_text(encoding="ascii").strip() if name.is_file() else ""
 
 
-def finished_groups(folder: Path) -> list[Array]:
-    """Return where the buckets of each finished group start."""
-    return [read_array(path) for path in sorted(folder.glob("group-*.npy"))]
+def finished_chunks(folder: Path) -> list[Array]:
+    """Return where the buckets of each finished chunk start."""
+    return [read_array(path) for path in sorted(folder.glob("chunk-*.npy"))]
 
 
 def write_all(file: int, values: Array) -> None:

@@ -1,4 +1,4 @@
-"""Turn runs into the adjacency: as many buckets at a time as fit in memory, gathered from all runs, sorted, appended.
+"""Merge chunks to the adjacency: as many buckets at a time as fit in memory, gathered from all, sorted, appended.
 
 A range of buckets is a range of rows, so its rows are final when it is sorted, and the next range follows on the disk.
 """
@@ -15,8 +15,8 @@ import numpy as np
 
 from gamlp.errors import GamlpError, StorageError
 from gamlp.graph.build import sorting
-from gamlp.graph.build.edge_groups import Shape, boot
-from gamlp.graph.build.growing_array import HEADER, GrowingArray
+from gamlp.graph.build.array_files import HEADER, GrowingArray
+from gamlp.graph.build.edge_chunks import Shape, boot
 from gamlp.progress import Advance
 from gamlp.storage.files import Array, read_json, write_json
 from gamlp.storage.huge_pages import empty
@@ -25,9 +25,9 @@ from gamlp.storage.threads import Run, prefetch
 Gathered = tuple[Array, Array | None, Array, int]  # keys, weights, where each bucket starts, the first bucket
 
 
-def ranges_of(groups: list[Array], shift: int, most: int) -> list[tuple[int, int]]:
+def ranges_of(chunks: list[Array], shift: int, most: int) -> list[tuple[int, int]]:
     """Cut the buckets into ranges of at most `most` entries and rows; one that has more is a range of its own."""
-    total = np.sum(groups, axis=0) + (np.arange(len(groups[0])) << shift)
+    total = np.sum(chunks, axis=0) + (np.arange(len(chunks[0])) << shift)
     cuts, buckets = [0], len(total) - 1
     while cuts[-1] < buckets:
         end = int(np.searchsorted(total, total[cuts[-1]] + most, side="right")) - 1
@@ -36,27 +36,27 @@ def ranges_of(groups: list[Array], shift: int, most: int) -> list[tuple[int, int
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
-    """The finished groups in a folder."""
+class ChunkFiles:
+    """The finished chunks in a folder."""
 
     folder: Path
     shape: Shape
-    starts: list[Array]  # of each group, (buckets+1,)
+    starts: list[Array]  # of each chunk, (buckets+1,)
 
     def gather(self, first: int, last: int, keys: Array, weights: Array | None) -> Gathered:
-        """Read the buckets first … last−1 of all groups, those of one bucket side by side."""
-        counts = np.array([np.diff(starts[first : last + 1]) for starts in self.starts])  # (groups, buckets)
+        """Read the buckets first … last−1 of all chunks, those of one bucket side by side."""
+        counts = np.array([np.diff(starts[first : last + 1]) for starts in self.starts])  # (chunks, buckets)
         starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
         places = starts[:-1] + np.cumsum(counts, axis=0) - counts
         for kind, goal in (("keys", keys), ("weights", weights)):
             if goal is not None:
-                for group in range(len(self.starts)):
-                    self._read(group, kind, first, counts[group], places[group], goal)
+                for chunk in range(len(self.starts)):
+                    self._read(chunk, kind, first, counts[chunk], places[chunk], goal)
         return keys[: starts[-1]], None if weights is None else weights[: starts[-1]], starts, first
 
-    def _read(self, group: int, kind: str, first: int, counts: Array, places: Array, goal: Array) -> None:
-        path = self.folder / f"group-{group:05}.{kind}"
-        at = int(self.starts[group][first]) * goal.itemsize
+    def _read(self, chunk: int, kind: str, first: int, counts: Array, places: Array, goal: Array) -> None:
+        path = self.folder / f"chunk-{chunk:05}.{kind}"
+        at = int(self.starts[chunk][first]) * goal.itemsize
         with path.open("rb", buffering=0) as file:
             os.lseek(file.fileno(), at, os.SEEK_SET)
             for place, count in zip(places.tolist(), counts.tolist(), strict=True):
@@ -68,7 +68,7 @@ class Runs:
                     part = part[done:]
 
 
-def settle_range(shape: Shape, gathered: Gathered, *, run: Run, pieces: int) -> tuple[Array, Array, Array | None]:
+def sort_range(shape: Shape, gathered: Gathered, *, run: Run, pieces: int) -> tuple[Array, Array, Array | None]:
     """Sort and merge the buckets of a range: return the entries of each of its rows, indices and weights."""
     keys, weights, starts, first = gathered
     buckets = len(starts) - 1
@@ -76,7 +76,7 @@ def settle_range(shape: Shape, gathered: Gathered, *, run: Run, pieces: int) -> 
     cuts = sorting.bucket_ranges(starts, pieces)
     fixed = (keys, weights, starts)
     rest = (shape.shift, shape.columns, shape.bits, degrees)
-    run([partial(sorting.settle, *fixed, *piece, *rest) for piece in cuts])
+    run([partial(sorting.sort_bucket_range, *fixed, *piece, *rest) for piece in cuts])
     indptr = np.cumsum(degrees)
     indices = np.empty(int(indptr[-1]), shape.id_type)
     merged = None if weights is None else np.empty(len(indices), np.float32)
@@ -87,12 +87,12 @@ def settle_range(shape: Shape, gathered: Gathered, *, run: Run, pieces: int) -> 
 
 
 def write_adjacency(
-    out: Path, folder: Path, shape: Shape, groups: list[Array], *, most: int, run: Run, pieces: int, advance: Advance
+    out: Path, folder: Path, shape: Shape, chunks: list[Array], *, most: int, run: Run, pieces: int, advance: Advance
 ) -> None:
     """Append range after range to indptr, indices and weights.npy in `out`; ranges that are there already are kept."""
-    runs, ranges = Runs(folder, shape, groups), ranges_of(groups, shape.shift, most)
+    chunk_files, ranges = ChunkFiles(folder, shape, chunks), ranges_of(chunks, shape.shift, most)
     done = _state(out, folder, ranges, shape)
-    longest = max(int(sum(starts[last] - starts[first] for starts in groups)) for first, last in ranges)
+    longest = max(int(sum(starts[last] - starts[first] for starts in chunks)) for first, last in ranges)
     buffers = [
         (empty((longest,), np.int64), empty((longest,), np.float32) if shape.weighted else None)
         for _ in range(min(2, len(ranges)))
@@ -100,7 +100,7 @@ def write_adjacency(
     todo = ranges[done["ranges"] :]
 
     def load(at: int) -> Gathered:
-        return runs.gather(*todo[at], *buffers[at % 2])
+        return chunk_files.gather(*todo[at], *buffers[at % 2])
 
     advance(done["ranges"])
     with (
@@ -111,7 +111,7 @@ def write_adjacency(
         if not indptr.length:
             indptr.append(np.zeros(1))
         for number, gathered in enumerate(prefetch(map(load, range(len(todo)))), start=done["ranges"] + 1):
-            degrees, found, values = settle_range(shape, gathered, run=run, pieces=pieces)
+            degrees, found, values = sort_range(shape, gathered, run=run, pieces=pieces)
             indptr.append(indices.length + np.cumsum(degrees))
             indices.append(found)
             if values is not None:

@@ -1,4 +1,4 @@
-"""A matrix written by rows a batch at a time and stored by columns: a block of columns is then one piece of the file.
+"""Arrays written to .npy files chunk by chunk: one that grows at its end, and a matrix stored by columns.
 
 Propagation reads blocks of columns; of a file stored by rows it would read all of it for every block.
 """
@@ -10,9 +10,48 @@ from pathlib import Path
 from types import TracebackType
 
 import numpy as np
+import numpy.typing as npt
 
 from gamlp.errors import NotFiniteError, ShapeError
 from gamlp.storage.files import Array, array_header, sync_folder
+
+HEADER = 128  # bytes; numpy pads every header of one dimension to this
+
+
+class GrowingArray:
+    """An array of one dimension on disk; `length` values are there already when it is opened again."""
+
+    def __init__(self, path: Path, dtype: npt.DTypeLike, length: int = 0) -> None:
+        self.dtype: np.dtype[np.generic] = np.dtype(dtype)
+        self.length = length
+        self._file = path.open("r+b" if path.exists() else "w+b")
+        self._file.truncate(HEADER + length * self.dtype.itemsize)
+        self._file.seek(0, os.SEEK_END)
+
+    def __enter__(self) -> GrowingArray:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+
+    def append(self, values: Array) -> None:
+        """Write values at the end."""
+        self._file.write(np.ascontiguousarray(values, dtype=self.dtype).view(np.uint8).data)
+        self.length += len(values)
+
+    def sync(self, *, to_disk: bool = True) -> None:
+        """Make the file as it stands readable, and bring it to the disk, or leave that to the system."""
+        header = array_header((self.length,), self.dtype)
+        if len(header) != HEADER:
+            raise AssertionError("numpy writes headers of another size")
+        self._file.seek(0)
+        self._file.write(header)
+        self._file.seek(0, os.SEEK_END)
+        self._file.flush()
+        if to_disk:
+            os.fsync(self._file.fileno())
 
 
 class ColumnMatrix:
