@@ -11,7 +11,6 @@ import typer
 from gamlp.cli import compare, data, doctor, embed, explain, predict, propagate, synth, train, tune
 from gamlp.cli.common import console
 from gamlp.errors import GamlpError, InputError, Interrupted, MissingExtraError
-from gamlp.storage.text import printable
 
 app = typer.Typer(
     name="gamlp",
@@ -56,7 +55,7 @@ def main(arguments: list[str] | None = None) -> None:
         code = 130
     except GamlpError as error:
         console.print(f"[bold red]{type(error).__name__}:[/]", end=" ")
-        console.print(printable(str(error)), markup=False, highlight=False, soft_wrap=True)
+        console.print(str(error), markup=False, highlight=False, soft_wrap=True)
         code = 2 if isinstance(error, InputError | MissingExtraError) else 3
     except BrokenPipeError:  # the reader, `head` say, has gone: nothing more to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

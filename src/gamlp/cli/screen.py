@@ -9,19 +9,14 @@ Names come out of files: control characters in them are shown, never sent to the
 from __future__ import annotations
 
 import os
-import re
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
+from gamlp.storage.text import printable
+
 PIPE_WIDTH = 160
-CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and newline
-
-
-def visible(text: str) -> str:
-    """Return the text with control characters written out by their number."""
-    return CONTROLS.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 class SafeConsole(Console):
@@ -29,7 +24,7 @@ class SafeConsole(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Turn text, however it came, into what is drawn."""
-        return super().render_str(visible(text), **options)
+        return super().render_str(printable(text), **options)
 
 
 def screen() -> Console:
