@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
@@ -105,6 +106,27 @@ def test_compare_and_tune_take_the_engine(gamlp, files, tmp_path):
     assert kept == {"name": "local", "memory": 64 * 2**20, "address": None, "cache": str(tmp_path / "cache")}
     done = gamlp("tune", *shared, "--method", "sign", "--trials", 1, "--out", tmp_path / "t.toml")
     assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("kind", ["one class", "no label", "an old split"])
+def test_what_needs_no_classes_asks_for_none(gamlp, run, tmp_path, kind):
+    nodes = csv.read_csv(run.parent / "nodes.csv")
+    names = nodes.column_names
+    if kind == "one class":
+        nodes = nodes.set_column(names.index("topic"), "topic", pa.array(["a"] * len(nodes)))
+    else:
+        nodes = nodes.drop_columns(["topic"] if kind == "an old split" else ["topic", "split"])
+    csv.write_csv(nodes, tmp_path / "n.csv")
+    graph = (run.parent / "edges.csv", tmp_path / "n.csv")
+    few = ("--set", "steps=5", "--set", "dimension=4")
+    label = ("--column", "label=topic") if kind == "one class" else ()
+    for words in (
+        ("predict", run, *graph, "--out", tmp_path / "p.csv"),
+        ("propagate", *graph, *label, "--method", "sign", "--out", tmp_path / "hops"),
+        ("embed", *graph, *label, *few, "--out", tmp_path / "embeddings"),
+    ):
+        done = gamlp(*words)
+        assert done.code == 0, done.err
 
 
 def test_embed_has_no_engine(gamlp, files, tmp_path):

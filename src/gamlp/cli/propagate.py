@@ -57,7 +57,7 @@ def propagate(
     wanted = None if rows is None or named else read_rows(Path(rows))
     again = "Finished blocks are kept: run it again to go on." if compute.memory else "Nothing was changed."
     with common.shown_progress(again):
-        read, spec = new_spec(graph, compute, method, recipe, [*(set_ or []), *named], [seed])
+        read, spec = new_spec(graph, compute, method, recipe, [*(set_ or []), *named], [seed], to_train=False)
         started = time.perf_counter()
         pipeline = pipeline_of(spec, hop_source_of(spec, None))
         if not pipeline.method.on_hops:

@@ -84,6 +84,8 @@ def new_spec(
     recipe: str | None,
     set_: list[str] | None,
     seeds: list[int],
+    *,
+    to_train: bool = True,
 ) -> tuple[Graph, RunSpec]:
     """Read the graph and resolve every setting for it; impossible ones are refused before anything is written."""
     from gamlp.methods import method_named
@@ -94,8 +96,8 @@ def new_spec(
     recipe = recipe or default_recipe(source)
     method_named(method or load_recipe(recipe).method)  # a wrong name is told before a large graph is read
     read = common.read_source(source)
-    spec = RunSpec.of(read, method, recipe, changes, seeds, engine=engine, device=compute.device, source=source)
-    return read, spec
+    where: dict[str, Any] = {"engine": engine, "device": compute.device, "source": source}
+    return read, RunSpec.of(read, method, recipe, changes, seeds, **where, to_train=to_train)
 
 
 def trained(graph: Graph, spec: RunSpec, folder: Path) -> dict[str, Any] | None:

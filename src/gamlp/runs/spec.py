@@ -77,11 +77,16 @@ class RunSpec(Spec):
         engine: EngineChoice = EngineChoice(),  # noqa: B008 — frozen
         device: str = "cpu",
         source: GraphSource | None = None,
+        to_train: bool = True,
     ) -> RunSpec:
-        """Resolve every setting for this graph, and refuse what cannot be trained; the method may be the recipe's."""
+        """Resolve every setting for this graph, and refuse what cannot be trained; the method may be the recipe's.
+
+        What is only propagated needs no labels: `to_train` is False there.
+        """
         found, values = load_recipe(recipe), dict(overrides or {})
         split = graph.split_for(seeds[0])
-        check_trainable(graph, split)
+        if to_train:
+            check_trainable(graph, split)
         outline = Outline.of(graph, split)
         if method is None:
             method = found.method_for(outline)
