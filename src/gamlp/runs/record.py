@@ -10,7 +10,7 @@ import platform
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
 from gamlp.runs.command import command_of
@@ -87,23 +87,6 @@ class Record(RunSpec):
     result: Annotated[dict[str, Any], AfterValidator(_as_written)] | None = None  # None until the run is finished
 
 
-class StageFacts(Described):
-    """What is kept of a stage beside its tensors."""
-
-    epoch: int
-    best_epoch: int
-    best_score: Annotated[list[float], Field(min_length=2, max_length=2)]
-    history: list[dict[str, float]]
-
-    @field_validator("history")
-    @classmethod
-    def epochs_are_named(cls, history: list[dict[str, float]]) -> list[dict[str, float]]:
-        """Every evaluation says when it was."""
-        if not all("epoch" in entry for entry in history):
-            raise ValueError("an entry has no epoch")
-        return history
-
-
 def new_record(graph: Graph, spec: RunSpec) -> Record:
     """Return the record that a run begins with."""
     import numpy
@@ -178,15 +161,6 @@ def parsed(content: Any, kind: type[Model], path: Path) -> Model:
         return kind.model_validate(content)
     except (ValidationError, RecursionError) as error:
         raise _wrong(error, path) from error
-
-
-def described(content: Any, kind: type[Described], path: Path) -> dict[str, Any]:
-    """Return `content` as it is, if it is of that kind."""
-    try:
-        TypeAdapter(kind).validate_python(content)
-    except (ValidationError, RecursionError) as error:
-        raise _wrong(error, path) from error
-    return dict(content)
 
 
 def _wrong(error: ValidationError | RecursionError, path: Path) -> FormatError:

@@ -15,14 +15,14 @@ from gamlp.errors import FormatError
 from gamlp.storage.checksums import another_run, check_files, checksums_of, json_digest
 from gamlp.storage.files import read_json, write_json
 
-SEALS = "seals.json"
+CHECKSUMS = "seals.json"  # named so since 0.1.0
 FILES = ("rows.npy", "probabilities.npy", "attention.npy", "relations.json", "history.json", "model.json")
 
 
 def keep_result(folder: Path, result: dict[str, Any]) -> None:
-    """Write the seals, then result.json, which says that the seed is finished."""
+    """Write the checksums, then result.json, which says that the seed is finished."""
     whole = {"files": checksums_of(folder / name for name in FILES), "result": json_digest(result)}
-    write_json(folder / SEALS, whole)
+    write_json(folder / CHECKSUMS, whole)
     write_json(folder / "result.json", result)
 
 
@@ -34,8 +34,8 @@ def kept_result(folder: Path) -> dict[str, Any] | None:
     result = read_json(path)
     if not isinstance(result, dict):
         raise FormatError(f"{path} does not hold the result of a seed.\nRestore it, or train again.")
-    seals = seals_of(folder)
-    if "result" in seals and json_digest(result) != seals["result"]:
+    found = recorded_checksums(folder)
+    if "result" in found and json_digest(result) != found["result"]:
         raise another_run(path)
     return result
 
@@ -43,19 +43,19 @@ def kept_result(folder: Path) -> dict[str, Any] | None:
 def check_kept(folder: Path, *, record: Mapping[str, Any] | None = None, names: Iterable[str] | None = None) -> None:
     """Refuse a seed's folder whose files are not those that it was finished with, or are of another run than `record`.
 
-    With `names` only these files are looked at; runs of versions without seals are taken as they are.
+    With `names` only these files are looked at; runs of versions without checksums are taken as they are.
     """
     result = kept_result(folder)
     mine = [json_digest(one) for one in record["result"]["runs"]] if record is not None else []
     if record is not None and result is not None and json_digest(result) not in mine:
         raise another_run(folder / "result.json")
-    check_files(folder, seals_of(folder).get("files", {}), names)
+    check_files(folder, recorded_checksums(folder).get("files", {}), names)
 
 
-def seals_of(folder: Path) -> dict[str, Any]:
-    """Return what the files of a seed must be; nothing, where it has no seals."""
-    path = folder / SEALS
-    seals = read_json(path) if path.exists() else {}
-    if not isinstance(seals, dict) or not isinstance(seals.get("files", {}), dict):
+def recorded_checksums(folder: Path) -> dict[str, Any]:
+    """Return what the files of a seed must be; nothing, where it has none."""
+    path = folder / CHECKSUMS
+    found = read_json(path) if path.exists() else {}
+    if not isinstance(found, dict) or not isinstance(found.get("files", {}), dict):
         raise FormatError(f"{path} does not describe the files of a seed.\nRestore it, or train again.")
-    return seals
+    return found
