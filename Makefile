@@ -5,7 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test lint bench docs clean faults
+.PHONY: help demo check test lint bench docs clean faults
 .DEFAULT_GOAL := help
 
 help:  ## list the targets
@@ -14,8 +14,14 @@ help:  ## list the targets
 demo: .venv/core.stamp  ## train on the built-in graph of Debian packages
 	$(BIN)/gamlp train debian
 
-test: .venv/dev.stamp  ## run the tests
-	$(BIN)/python -m pytest
+check: .venv/dev.stamp  ## style, types and the quick tests, in about a minute
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n auto -m "not slow"
+
+test: .venv/dev.stamp  ## run all tests
+	$(BIN)/python -m pytest -n auto
 
 lint: .venv/dev.stamp  ## check style and types, and the packages for known vulnerabilities
 	$(BIN)/ruff check

@@ -1,11 +1,28 @@
 """Graphs that tests share: small, generated, with planted classes."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
+
+
+SLOW = (  # folders and files whose tests start processes, train often, or read every page
+    "browser", "contract", "docs", "faults", "propagate/test_ray_engine.py", "runs/test_distributed.py",
+    "test_estimator_checks.py",
+)  # fmt: skip
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what `make check` leaves out."""
+    for item in items:
+        place = item.path.relative_to(HERE).as_posix()
+        if place.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
 
 
 def planted_graph(nodes=240, classes=3, features=12, degree=6, noise=2.0, seed=0, labelled=8) -> Graph:
