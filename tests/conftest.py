@@ -9,10 +9,11 @@ from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 
-
 SLOW = (  # folders and files whose tests start processes, train often, or read every page
-    "browser", "contract", "docs", "faults", "propagate/test_ray_engine.py", "runs/test_distributed.py",
-    "test_estimator_checks.py",
+    "browser", "cli", "contract", "docs", "explain", "faults", "runs", "machine/test_doctor.py",
+    "labels/test_label_leaks.py", "propagate/test_engine_contract.py", "propagate/test_memory_limit.py",
+    "propagate/test_ray_engine.py", "properties/test_estimator_properties.py", "recipes/test_default_recipe.py",
+    "storage/test_numba_cache.py", "test_estimator_checks.py", "train/test_distributed.py", "train/test_rlu_helps.py",
 )  # fmt: skip
 HERE = Path(__file__).parent
 

@@ -64,11 +64,12 @@ class Pipeline:
         hidden = hide_labels(graph, split)
         check_trainable(hidden, split)
         context = Context(self.hop_source, len(graph.classes), seed, self.device, folder)
-        learned = self.method.fit(hidden, split, self.settings, context)
-        prediction, smoothing = learned.prediction, None
-        assert prediction is not None
-        if self.settings.correct_and_smooth:
-            smoothing, prediction = self._correct(hidden, split, prediction)
+        with self.hop_source.engine.session():
+            learned = self.method.fit(hidden, split, self.settings, context)
+            prediction, smoothing = learned.prediction, None
+            assert prediction is not None
+            if self.settings.correct_and_smooth:
+                smoothing, prediction = self._correct(hidden, split, prediction)
         return Fitted(self, learned, smoothing, graph.classes, graph.feature_names, graph.features.shape[1], prediction)
 
     def hops(self, graph: Graph, split: Split, *, rows: Array | None = None) -> Any:
@@ -118,8 +119,9 @@ class Fitted:
         if split is not None:
             known = labels_of(known, split.train)
             rows, candidates = self._as_trained(graph, split)
-        said = self.learned.predict(graph, known, candidates=candidates, rows=rows)
-        return said if self.smoothing is None else self._smoothed(graph, known, said)
+        with self.pipeline.hop_source.engine.session():
+            said = self.learned.predict(graph, known, candidates=candidates, rows=rows)
+            return said if self.smoothing is None else self._smoothed(graph, known, said)
 
     def fit_columns(self, graph: Graph) -> Graph:
         """Return the graph with the columns of training, in their order."""

@@ -186,3 +186,12 @@ def test_names_cannot_steer_the_terminal(capsys):
     shown = capsys.readouterr().out
     assert not {"\x1b", "\x07", "\x9b"} & set(shown)
     assert "id \\x1b[31m" in shown
+
+
+def test_a_setting_without_effect_is_said(gamlp, files, quick, tmp_path):
+    words = ["--method", "mlp", "--seeds", 1, "--out", tmp_path / "run", "--set", "hidden=8", "--set", "epochs=2"]
+    done = gamlp("train", files.edges, files.nodes, *words, "--set", "threshold=0.5", "--set", "featureless=zeros")
+    assert done.code == 0, done.err
+    assert "threshold was set and has no effect: mlp has one stage" in done.err
+    assert "featureless was set and has no effect: edges has one type of nodes" in done.err
+    assert "hidden was set" not in done.err

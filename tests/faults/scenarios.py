@@ -142,7 +142,7 @@ def digest(path: Path) -> str:
         total.update(f"{file.relative_to(path.parent)}\0".encode())
         if file.is_file() and file.suffix == ".json":
             content = _timeless(json.loads(file.read_text()))
-            if file.name == "seals.json":  # a hash of the result, and so of the time it took
+            if file.name == "checksums.json":  # a hash of the result, and so of the time it took
                 content.pop("result")
             total.update(json.dumps(content).encode())
         elif file.name == "report.html":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import Annotated
@@ -11,6 +12,7 @@ import typer
 from gamlp.cli import compare, data, doctor, embed, explain, predict, propagate, synth, train, tune
 from gamlp.cli.common import console
 from gamlp.errors import GamlpError, InputError, Interrupted, MissingExtraError
+from gamlp.progress import log
 
 app = typer.Typer(
     name="gamlp",
@@ -42,8 +44,18 @@ def _root(
     pass
 
 
+class Notes(logging.Handler):
+    """Shows the library's warnings on standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print one."""
+        console.print(f"Note: {record.getMessage()}", markup=False, highlight=False, soft_wrap=True)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave with its code: 0 done, 2 input refused, 3 storage, 130 interrupted."""
+    if not any(isinstance(handler, Notes) for handler in log.handlers):
+        log.addHandler(Notes(logging.WARNING))
     try:
         app(arguments)
         code = 0

@@ -3,6 +3,4 @@
 from gamlp.methods.base import ADDITIONS, FittedMethod, Method
 from gamlp.methods.registry import BASES, method_named
 
-RELATIONAL = frozenset({"rgcn", "hgt"})
-
-__all__ = ["ADDITIONS", "BASES", "RELATIONAL", "FittedMethod", "Method", "method_named"]
+__all__ = ["ADDITIONS", "BASES", "FittedMethod", "Method", "method_named"]

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gamlp.errors import SettingsError
+from gamlp.progress import log
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -83,11 +84,6 @@ class Method(ABC):
         return self.declared.reference
 
     @property
-    def kind(self) -> str:
-        """What sort of method it is."""
-        return "network" if self.on_hops else "message-passing" if self.extra else "label-propagation"
-
-    @property
     def staged(self) -> bool:
         """Whether stages after the first are run."""
         return bool(STAGED & set(self.added))
@@ -133,12 +129,12 @@ class Method(ABC):
         """Return the settings that change nothing here, each with the reason."""
         return {} if graph.types else dict.fromkeys(FOR_TYPES, f"{graph.name} has one type of nodes")
 
-    def check_effect(self, overrides: Mapping[str, Any], graph: Graph, settings: Any) -> None:
-        """Refuse a setting that was given and would change nothing."""
+    def tell_idle(self, overrides: Mapping[str, Any], graph: Graph, settings: Any) -> None:
+        """Say which of the settings that were given change nothing."""
         idle = self.idle(graph, settings)
         for key in overrides:
             if key in idle:
-                raise SettingsError(f"{key} was set, and has no effect: {idle[key]}.\nLeave it out.")
+                log.warning("%s was set and has no effect: %s.", key, idle[key])
 
     def settings_data(self, settings: Any) -> dict[str, Any]:
         """Return the settings that it has as JSON holds them; `settings_from` reads them back."""

@@ -74,7 +74,7 @@ def train_seeds(graph: Graph, spec: RunSpec, pipeline: Pipeline, folder: Path | 
         return dict(record.result)
     started = time.perf_counter()
     results = []
-    with progress("seeds", total=len(spec.seeds)) as advance:
+    with progress("seeds", total=len(spec.seeds)) as advance, pipeline.hop_source.engine.session():
         for seed in spec.seeds:
             results.append(train_seed(pipeline, graph, seed=seed, folder=folder and folder / f"seed-{seed}"))
             advance(1)

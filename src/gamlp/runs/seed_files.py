@@ -1,8 +1,8 @@
 """What a finished seed left, bound together: files swapped between runs, or changed since, are refused.
 
-seals.json    the hash of rows, probabilities, attention, history and model.json, and of what result.json says
-model.json    the hash of the weights in model.safetensors
-run.json      the results of all seeds
+checksums.json  the hash of rows, probabilities, attention, history and model.json, and of what result.json says
+model.json      the hash of the weights in model.safetensors
+run.json        the results of all seeds
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from gamlp.errors import FormatError
 from gamlp.storage.checksums import another_run, check_files, checksums_of, json_digest
 from gamlp.storage.files import read_json, write_json
 
-CHECKSUMS = "seals.json"  # named so since 0.1.0
+CHECKSUMS = "checksums.json"
+CHECKSUMS_OF_0_1 = "seals.json"
 FILES = ("rows.npy", "probabilities.npy", "attention.npy", "relations.json", "history.json", "model.json")
 
 
@@ -55,6 +56,7 @@ def check_kept(folder: Path, *, record: Mapping[str, Any] | None = None, names: 
 def recorded_checksums(folder: Path) -> dict[str, Any]:
     """Return what the files of a seed must be; nothing, where it has none."""
     path = folder / CHECKSUMS
+    path = path if path.exists() else folder / CHECKSUMS_OF_0_1
     found = read_json(path) if path.exists() else {}
     if not isinstance(found, dict) or not isinstance(found.get("files", {}), dict):
         raise FormatError(f"{path} does not describe the files of a seed.\nRestore it, or train again.")

@@ -97,6 +97,7 @@ class RunSpec(Spec):
         check_engine(chosen, engine, device)
         settings = found.resolve(chosen, values, outline)
         chosen.check(graph, settings)
+        chosen.tell_idle(values, graph, settings)
         return cls(
             source=source,
             method=chosen.name,

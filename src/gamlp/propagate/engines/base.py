@@ -15,7 +15,7 @@ import tempfile
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -85,6 +85,10 @@ class Engine(ABC):
                 return found
         refuse_other_content(folder)
         return self._write(job, folder, key)
+
+    def session(self) -> AbstractContextManager[Any]:
+        """Keep what is costly to begin, such as a connection, for all propagations of the block."""
+        return nullcontext()
 
     def transient(self) -> Self:
         """Return the same engine without a cache, for hops that are needed once."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -69,9 +70,13 @@ class RayEngine(Engine):
         with cluster(self.address) as ray:
             run_on_ray(ray, self._slots(ray, job), job, sink, budget, numbers)
 
+    def session(self) -> AbstractContextManager[Any]:
+        """Stay connected."""
+        return cluster(self.address)
+
     def _write(self, job: Job, folder: Path, key: str) -> Hops:
         """Connect once for all that is asked of the cluster."""
-        with cluster(self.address):
+        with self.session():
             return super()._write(job, folder, key)
 
     def _slots(self, ray: Any, job: Job) -> Slots:
