@@ -13,7 +13,7 @@ CANNOT_APPLY = {  # docs/methods.md has the same list
 
 def quick(name):
     takes = method_named(name).without_edges().takes
-    return GAMLPClassifier(name, epochs=30 if takes("epochs") else None, hidden=16 if takes("hidden") else None)
+    return GAMLPClassifier(name, epochs=20 if takes("epochs") else None, hidden=16 if takes("hidden") else None)
 
 
 SAME_WITHOUT_EDGES = {name for name in BASES if method_named(name).without_edges() is not method_named(name)}

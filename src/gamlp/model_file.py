@@ -36,6 +36,7 @@ def save_fitted(fitted: Fitted, folder: Path) -> None:
         "classes": list(fitted.classes),
         "features": fitted.features,
         "feature_names": None if fitted.feature_names is None else list(fitted.feature_names),
+        "embedded": fitted.embedded,
         "state": fitted.learned.state(),
         "correct_and_smooth": None if fitted.smoothing is None else asdict(fitted.smoothing),
     }
@@ -66,6 +67,7 @@ def read_fitted(folder: Path, *, engine: Engine | None, device: str) -> Fitted:
             tuple(content["classes"]),
             None if names is None else tuple(names),
             int(content["features"]),
+            str(content["embedded"]),
         )
     except (KeyError, TypeError, RuntimeError, AttributeError, ValueError) as error:
         raise FormatError(
@@ -94,8 +96,9 @@ def from_format_1(content: dict[str, Any], folder: Path) -> dict[str, Any]:
             f"{folder} was written by gamlp 0.1, which did not keep {missing}.\n"
             "Its stored predictions can be read; to predict for another graph, train again."
         )
+    embedded = "another graph's" if settings.get("featureless") == "embeddings" else ""  # whose is not known
     state = {"seed": 0, "width": content["width"], "subsets": content.get("subsets", []), "stages": 1}
-    return {**content, "feature_names": None, "state": state, "correct_and_smooth": None}
+    return {**content, "feature_names": None, "embedded": embedded, "state": state, "correct_and_smooth": None}
 
 
 def _stage_name(name: str) -> str:

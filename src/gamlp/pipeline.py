@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from gamlp.errors import SettingsError
 from gamlp.graph.graph import Graph, check_trainable
 from gamlp.graph.splits import Split
 from gamlp.labels.correction import CorrectAndSmooth, correct_and_smooth
@@ -70,7 +71,9 @@ class Pipeline:
             assert prediction is not None
             if self.settings.correct_and_smooth:
                 smoothing, prediction = self._correct(hidden, split, prediction)
-        return Fitted(self, learned, smoothing, graph.classes, graph.feature_names, graph.features.shape[1], prediction)
+        columns = (graph.feature_names, graph.features.shape[1])
+        embedded = graph.fingerprint if embeds(graph, self.settings) else ""
+        return Fitted(self, learned, smoothing, graph.classes, *columns, embedded, prediction)
 
     def hops(self, graph: Graph, split: Split, *, rows: Array | None = None) -> Any:
         """Return the hops that `fit` would read, of `rows` or of those that the settings ask for."""
@@ -105,6 +108,7 @@ class Fitted:
     classes: tuple[str, ...]
     feature_names: tuple[str, ...] | None
     features: int
+    embedded: str = ""  # the fingerprint of the graph whose nodes have embeddings, where these are input
     prediction: Prediction | None = None  # of the graph it was fitted on; None where it was loaded
 
     def predict(self, graph: Graph, known: Array | None = None, *, split: Split | None = None) -> Prediction:
@@ -114,6 +118,7 @@ class Fitted:
         those of split.train are, as in training: the graph of training then comes out as it did.
         """
         graph = self.fit_columns(graph)
+        self._check_embedded(graph)
         known = self.class_numbers(graph) if known is None else known
         rows = candidates = None
         if split is not None:
@@ -131,6 +136,13 @@ class Fitted:
 
         check_width(graph, self.features)
         return graph
+
+    def _check_embedded(self, graph: Graph) -> None:
+        if self.embedded and embeds(graph, self.pipeline.settings) and graph.fingerprint != self.embedded:
+            raise SettingsError(
+                "The model reads embeddings, which are trained for one graph and mean nothing in another.\n"
+                "Train with featureless=neighbours or zeros to predict for other graphs."
+            )
 
     def class_numbers(self, graph: Graph) -> Array:
         """Return the labels of a graph by the classes of training; −1 for other classes (N,)."""
@@ -178,6 +190,11 @@ def load_fitted(folder: Path, *, engine: Engine | None = None, device: str = "cp
     from gamlp.model_file import read_fitted
 
     return read_fitted(folder, engine=engine, device=device)
+
+
+def embeds(graph: Graph, settings: Any) -> bool:
+    """Say whether types that came without features get embeddings."""
+    return getattr(settings, "featureless", "") == "embeddings" and not all(kind.described for kind in graph.types)
 
 
 def hide_labels(graph: Graph, split: Split) -> Graph:

@@ -1,5 +1,7 @@
 """Relation subsets that do not fit in memory: in turns the output stays that of all of them, and runs resume."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
@@ -8,7 +10,7 @@ from gamlp.errors import SettingsError, ShapeError
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, projected
 from gamlp.methods import method_named
 from gamlp.model import build_network
-from gamlp.pipeline import Pipeline, hide_labels
+from gamlp.pipeline import Pipeline, hide_labels, load_fitted
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.settings import Settings
 from gamlp.train import stage as stage_module
@@ -200,3 +202,19 @@ def test_a_graph_without_any_features_learns_from_embeddings(graph):
     steps = {"dimension": 8, "steps": 20, "batch_size": 100, "chunk": 50}
     trained = train(bare, featureless="embeddings", embedding=steps, epochs=(2,))
     assert np.isfinite(trained.logits).all()
+
+
+@pytest.mark.parametrize("method", ["nars", "rgcn"])
+def test_embeddings_of_one_graph_are_refused_for_another(graph, tmp_path, method):
+    small = {"dimension": 16, "steps": 20, "batch_size": 100, "chunk": 50}
+    change = {"featureless": "embeddings", "embedding": small, "epochs": 2, "hidden": 8}
+    chosen = method_named(method)
+    settings = chosen.settings_from({**change, **chosen.fixed})
+    fitted = Pipeline(chosen, settings, work=tmp_path).fit(graph, graph.split, 0)
+    fitted.save(tmp_path)
+    loaded = load_fitted(tmp_path, engine=LocalEngine(cache=tmp_path))
+    again = loaded.predict(graph, split=graph.split)
+    np.testing.assert_array_equal(again.probabilities, fitted.prediction.probabilities)
+    other = dataclasses.replace(graph, features=graph.features + 1)
+    with pytest.raises(SettingsError, match="trained for one graph"):
+        loaded.predict(other)
