@@ -18,10 +18,10 @@ check: .venv/dev.stamp  ## style, types and the quick tests, in about a minute
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 test: .venv/dev.stamp  ## run all tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: .venv/dev.stamp  ## check style and types, and the packages for known vulnerabilities
 	$(BIN)/ruff check
