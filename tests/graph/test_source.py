@@ -25,22 +25,16 @@ def parsed(words: list[str]) -> GraphSource:
     """Read words as the command line does."""
     import typer
 
-    from gamlp.cli.common import Column, Directed, Features, What, pair
+    from gamlp.cli.options import GraphOptions, spelled_out
 
     found = []
+
+    def one(graph: GraphOptions) -> None:
+        found.append(graph.source())
+
+    one.__annotations__ = {"graph": GraphOptions}
     app = typer.Typer()
-
-    @app.command()
-    def one(
-        what: What = None, *, root: Path | None = None, column: Column = None, features: Features = None,
-        directed: Directed = False,
-    ) -> None:  # fmt: skip
-        columns = dict(pair(text, "--column") for text in column or [])
-        found.append(GraphSource.named(what, root=root, columns=columns, features=features, directed=directed))
-
-    one.__annotations__ = {
-        "what": What, "root": Path | None, "column": Column, "features": Features, "directed": Directed, "return": None,
-    }  # fmt: skip
+    app.command()(spelled_out(one))
     result = CliRunner().invoke(app, words)
     assert result.exit_code == 0, result.output
     return found[0]

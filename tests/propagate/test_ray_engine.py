@@ -236,11 +236,11 @@ def test_the_command_line_takes_the_same_road(ray_here, make_planted, tmp_path):
     from gamlp.propagate.hops_folder import load_hops
 
     save_graph(make_planted(), tmp_path / "graph")
-    for engine, limit in (("memory", ()), ("ray", ("--memory", "64MiB"))):
+    for engine, limit in (("local", ()), ("ray", ("--memory", "64MiB"))):
         words = ["propagate", str(tmp_path / "graph"), "--method", "gamlp-jk", "--recipe", "default", "--out"]
         done = CliRunner().invoke(app, [*words, str(tmp_path / engine), "--engine", engine, *limit, "--json"])
         assert done.exit_code == 0, done.output
-    assert_array_equal(load_hops(tmp_path / "ray").values, load_hops(tmp_path / "memory").values)
+    assert_array_equal(load_hops(tmp_path / "ray").values, load_hops(tmp_path / "local").values)
 
 
 def test_the_environment_is_left_as_it_was(ray_here, monkeypatch):
