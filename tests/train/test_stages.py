@@ -1,14 +1,17 @@
 """Honesty and repeatability of training: no leak, same seed same bits, killed and resumed to the same bits."""
 
+import json
+
 import numpy as np
 import pytest
 
-from gamlp.errors import SettingsError
+from gamlp.errors import FormatError, SettingsError
 from gamlp.graph.splits import Split
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.settings import Settings
 from gamlp.train import stage as stage_module
 from gamlp.train.hop_source import propagation_of
+from gamlp.train.stage_files import read_stage
 from gamlp.train.stages import KnownLabels, StageTask, fit_stages
 
 SMALL = Settings(
@@ -136,3 +139,10 @@ def test_the_stage_that_is_kept_is_the_last_or_the_best_on_validation(planted):
         found[kept] = (trained.logits[split.valid].argmax(axis=1) == planted.labels[split.valid]).mean()
     assert scores[0] > scores[1]
     assert found == {"last": pytest.approx(scores[1]), "best": pytest.approx(scores[0])}
+
+
+def test_a_stage_whose_checksums_are_no_table_is_refused(tmp_path):
+    facts = {"of": "key", "files": 3, "epoch": 1, "best_epoch": 1, "best_score": [0.5, -1.0], "history": []}
+    (tmp_path / "stage-1.json").write_text(json.dumps(facts))
+    with pytest.raises(FormatError, match="files"):
+        read_stage(tmp_path / "stage-1", "key")

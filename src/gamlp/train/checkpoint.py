@@ -27,6 +27,7 @@ class StageFacts(Validated):
     best_epoch: int
     best_score: Annotated[list[float], Field(min_length=2, max_length=2)]
     history: list[dict[str, float]]
+    files: dict[str, str] = Field(default_factory=dict)  # the checksums of a finished stage's files
 
     @field_validator("history")
     @classmethod
