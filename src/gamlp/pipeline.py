@@ -28,7 +28,7 @@ from gamlp.methods.base import Context, FittedMethod, Method
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.storage.files import Array
-from gamlp.train.hop_source import HopSource, check_device, wanted_rows
+from gamlp.train.hop_source import HopSource, check_device, reliable_candidates, wanted_rows
 from gamlp.train.prediction import Prediction
 
 
@@ -155,9 +155,7 @@ class Fitted:
         if not self.pipeline.method.on_hops:
             return None, None
         rows = wanted_rows(graph, split, settings)
-        if settings.reliable_from == "split":
-            return rows, np.sort(np.concatenate([split.valid, split.test]))
-        return rows, np.setdiff1d(np.arange(graph.nodes) if rows is None else rows, split.train)
+        return rows, reliable_candidates(split, np.arange(graph.nodes) if rows is None else rows, settings)
 
     def _smoothed(self, graph: Graph, known: Array, said: Prediction) -> Prediction:
         seen = np.flatnonzero(known >= 0)

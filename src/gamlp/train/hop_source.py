@@ -145,6 +145,13 @@ def wanted_rows(graph: Graph, split: Split, settings: Settings) -> Array | None:
     return labelled_rows(split) if settings.rows == "labelled" else graph.targets
 
 
+def reliable_candidates(split: Split, rows: Array, settings: Settings) -> Array:
+    """Return the nodes that may become reliable, sorted: valid and test, or all rows that do not train."""
+    if settings.reliable_from == "split":
+        return np.sort(np.concatenate([split.valid, split.test]))
+    return np.setdiff1d(rows, split.train)
+
+
 def labelled_rows(split: Split) -> Array:
     """Return the nodes of the split, sorted: all that training and evaluation read."""
     return np.sort(np.concatenate([split.train, split.valid, split.test]))

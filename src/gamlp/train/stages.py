@@ -30,7 +30,7 @@ from gamlp.storage.files import Array, digest
 from gamlp.train.batches import seed_of
 from gamlp.train.checkpoint import Checkpoint
 from gamlp.train.distributed import ranks
-from gamlp.train.hop_source import label_propagation_of
+from gamlp.train.hop_source import label_propagation_of, reliable_candidates
 from gamlp.train.inputs import Inputs, predict
 from gamlp.train.stage import NO_IDS, StageData, StageState, train_stage
 from gamlp.train.stage_files import read_stage, write_stage
@@ -53,11 +53,8 @@ class KnownLabels:
     @classmethod
     def of(cls, graph: Graph, split: Split, rows: Array, settings: Settings) -> KnownLabels:
         """Take what may be known from a graph for training."""
-        if settings.reliable_from == "split":
-            others = np.sort(np.concatenate([split.valid, split.test]))
-        else:
-            others = np.setdiff1d(rows, split.train)
-        return cls(split.train, graph.labels[split.train], others, split.valid, graph.labels[split.valid])
+        candidates = reliable_candidates(split, rows, settings)
+        return cls(split.train, graph.labels[split.train], candidates, split.valid, graph.labels[split.valid])
 
 
 @dataclass(frozen=True, eq=False)
