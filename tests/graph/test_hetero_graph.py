@@ -6,7 +6,7 @@ import pytest
 from gamlp.errors import IdError, InputError, NotFiniteError, SettingsError, ShapeError, SplitError
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, projected
 from gamlp.graph.graph import check_trainable
-from gamlp.graph.hetero_features import from_neighbours
+from gamlp.graph.hetero import from_neighbours
 from gamlp.graph.splits import Split
 
 SPLIT = Split(np.array([0, 1]), np.array([2]), np.array([], np.int64))

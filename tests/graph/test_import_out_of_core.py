@@ -19,11 +19,10 @@ from gamlp.errors import FormatError, GamlpError, IdError, NotFiniteError, Setti
 from gamlp.graph import load_graph, read_tables
 from gamlp.graph.build import edge_chunks, external_csr
 from gamlp.graph.build.csr import adjacency_from_edges
-from gamlp.graph.build.external_csr import build_adjacency
+from gamlp.graph.build.external_csr import build_adjacency, ranges_of
 from gamlp.graph.build.hashing import hash_strings
 from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.build.import_directory import import_files
-from gamlp.graph.build.merge_chunks import ranges_of
 from gamlp.graph.readers.edges import EdgeList
 from gamlp.graph.readers.table import ArrayTable
 from gamlp.graph.readers.tables import open_tables
@@ -204,9 +203,7 @@ def steps(monkeypatch, stop_after):
         return call
 
     monkeypatch.setattr(edge_chunks.ChunkWriter, "write", counted(edge_chunks.ChunkWriter.write))
-    monkeypatch.setattr(
-        "gamlp.graph.build.merge_chunks.sort_range", counted(external_csr.write_adjacency.__globals__["sort_range"])
-    )
+    monkeypatch.setattr(external_csr, "sort_range", counted(external_csr.sort_range))
     return count
 
 
@@ -273,7 +270,7 @@ def test_a_full_disk_is_one_message_and_the_old_graph_stays(tables, monkeypatch)
     def full(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(edge_chunks, "write_all", full)
+    monkeypatch.setattr(edge_chunks, "write_array", full)
     other = tables / "numbers-edges.parquet", tables / "numbers-nodes.parquet"
     with pytest.raises(StorageError, match="No space left on device"):
         import_tables(tables / "g", *other, memory=LITTLE, overwrite=True)

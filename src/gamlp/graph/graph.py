@@ -68,21 +68,28 @@ class Adjacency:
                 f"The row offsets of the adjacency do not rise from 0 to its {self.entries:,} entries.\n"
                 "Expected CSR form: one offset per node and one more, never falling."
             )
-        if self.entries:
-            reaches = [(int(part.min()), int(part.max())) for part in chunks(self.indices)]
-            low, high = min(reach[0] for reach in reaches), max(reach[1] for reach in reaches)
-            if low < 0 or high >= self.nodes:
-                raise IdError(
-                    f"An edge names node {low if low < 0 else high:,}, the graph has {self.nodes:,} nodes.\n"
-                    f"Edge ends must lie between 0 and {self.nodes - 1:,}."
-                )
+        for part in chunks(self.indices):
+            check_ends(part, self.nodes)
         if self.weights is not None:
-            if self.weights.shape != self.indices.shape:
-                raise ShapeError(
-                    f"There are {len(self.weights):,} edge weights for {self.entries:,} edges.\nGive one per edge."
-                )
-            if not all(np.isfinite(part).all() and bool((part >= 0).all()) for part in chunks(self.weights)):
-                raise NotFiniteError("Edge weights are negative, NaN or infinite.\nWeights must be finite and ≥ 0.")
+            check_weights(self.weights, self.entries)
+
+
+def check_ends(ends: Array, nodes: int) -> None:
+    """Refuse ends of edges, at least one, that are no nodes."""
+    low, high = int(ends.min()), int(ends.max())
+    if low < 0 or high >= nodes:
+        raise IdError(
+            f"An edge names node {low if low < 0 else high:,}, the graph has {nodes:,} nodes.\n"
+            f"Edge ends must lie between 0 and {nodes - 1:,}."
+        )
+
+
+def check_weights(weights: Array, edges: int) -> None:
+    """Refuse weights that do not belong to the edges, or cannot be used."""
+    if weights.shape != (edges,):
+        raise ShapeError(f"There are {weights.size:,} edge weights for {edges:,} edges.\nGive one per edge.")
+    if not all(np.isfinite(part).all() and bool((part >= 0).all()) for part in chunks(weights)):
+        raise NotFiniteError("Some edge weights are negative, NaN or infinite.\nWeights must be ≥ 0 and finite.")
 
 
 def _is_sorted(offsets: Array) -> bool:
@@ -106,6 +113,9 @@ class Graph:
     names: Array | None = None  # (N,) the ids that came in, strings or integers; None = 0…N−1
     name: str = "graph"
     feature_names: tuple[str, ...] | None = None  # of the F columns; None where they came as a matrix
+    types: tuple[NodeType, ...] = ()  # of a heterogeneous graph; a plain one has neither types nor relations
+    relations: tuple[Relation, ...] = ()
+    notes: tuple[str, ...] = ()  # what a reader changed and the user should know
 
     @property
     def nodes(self) -> int:
@@ -116,21 +126,6 @@ class Graph:
     def targets(self) -> Array | None:
         """The ids of the nodes that can have a label; None = all."""
         return None
-
-    @property
-    def types(self) -> tuple[NodeType, ...]:
-        """The types of nodes of a heterogeneous graph; a plain one has none."""
-        return ()
-
-    @property
-    def relations(self) -> tuple[Relation, ...]:
-        """The relations of a heterogeneous graph; a plain one has none."""
-        return ()
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader changed and the user should know."""
-        return ()
 
     def need_relations(self) -> HeteroGraph:
         """Return the graph as one with relations, or say that it has none."""
@@ -248,13 +243,18 @@ def check_features(features: Array, nodes: int) -> None:
     source, steps = ArrayReader(features), ranges(nodes, rows_a_step)
     parts = prefetch(source.block(*step, slice(0, features.shape[1])) for step in steps)
     for (start, _), part in zip(steps, parts, strict=True):
-        finite = np.isfinite(part)
-        if not finite.all():
-            row, column = (int(at[0]) for at in np.nonzero(~finite))
-            raise NotFiniteError(
-                f"Feature {column} of node {start + row:,} is {features[start + row, column]}.\n"
-                "Features must be finite numbers: fill or drop missing values first."
-            )
+        check_finite(part, start)
+
+
+def check_finite(rows: Array, start: int) -> None:
+    """Refuse NaN and infinite features of the nodes from `start` on, naming the first bad place."""
+    finite = np.isfinite(rows)
+    if not finite.all():
+        row, column = (int(at[0]) for at in np.nonzero(~finite))
+        raise NotFiniteError(
+            f"Feature {column} of node {start + row:,} is {rows[row, column]}.\n"
+            "Features must be finite numbers: fill or drop missing values first."
+        )
 
 
 def check_labels(labels: Array, nodes: int, classes: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ so that a node of the target type has the same number in both; edges have no dir
 the relations that join two nodes. Label hops and every method for plain graphs read this side of it.
 
     nodes      0 … T−1 the target type | the second type | …              T target nodes, N nodes in all
-    features   (N, F): rows of zeros for types without features           (filled in `hetero_features`)
+    features   (N, F): rows of zeros for types without features           (`from_neighbours` fills them)
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gamlp.errors import IdError, SettingsError, did_you_mean
+from gamlp.errors import IdError, SettingsError, ShapeError, did_you_mean
 from gamlp.graph.graph import Adjacency, Graph, check_features, check_labels, column_order
 from gamlp.graph.splits import Split
 from gamlp.storage.files import Array, digest
@@ -55,11 +55,8 @@ class Relation:
 
 @dataclass(frozen=True, eq=False)
 class HeteroGraph(Graph):
-    """Types, relations, and the plain graph of all nodes; made by `gamlp.graph.build.hetero_assemble`."""
+    """Types, the target first, relations, and the plain graph of all nodes; `gamlp.graph.build.hetero_assemble`."""
 
-    types: tuple[NodeType, ...] = ()  # the target type is the first
-    relations: tuple[Relation, ...] = ()
-    notes: tuple[str, ...] = ()  # what a reader changed and the user should know
     adjacencies: Mapping[str, Adjacency] = field(default_factory=dict, repr=False)  # undirected, of each relation
 
     @property
@@ -112,12 +109,10 @@ class HeteroGraph(Graph):
 
     def relation(self, name: str) -> Relation:
         """Return the relation of that name."""
-        for one in self.relations:
-            if one.name == name:
-                return one
-        raise SettingsError(
-            f"There is no relation '{name}'.\n{did_you_mean(name, [one.name for one in self.relations])}"
-        )
+        named = {one.name: one for one in self.relations}
+        if name not in named:
+            raise SettingsError(f"There is no relation '{name}'.\n{did_you_mean(name, named)}")
+        return named[name]
 
     def joined(self, names: Iterable[str]) -> Adjacency:
         """Return the undirected adjacency of some relations over all N nodes; entries count the relations."""
@@ -132,7 +127,7 @@ class HeteroGraph(Graph):
         check_labels(self.labels, self.nodes, self.classes)
         if isinstance(self.split, Split):
             self.split.check(self.nodes)
-            last = max((int(ids.max()) for ids in self.split.sets.values() if len(ids)), default=-1)
+            last = max(int(ids.max(initial=-1)) for ids in self.split.sets.values())
             if last >= self.target.stop:
                 raise IdError(
                     f"The split names node {last:,}, there are {self.target.nodes:,} nodes of '{self.target.name}'.\n"
@@ -158,3 +153,46 @@ def added(parts: list[Adjacency]) -> Adjacency:
     total = adjacency_from_edges(rows, columns, nodes=nodes, weights=np.ones(len(rows), np.float32), symmetric=False)
     ones = total.weights is None or bool((total.weights == 1).all())
     return Adjacency(total.indptr, total.indices) if ones else total
+
+
+def from_neighbours(graph: HeteroGraph) -> Array:
+    """Return features (N, F) in which every node of a type without features has its neighbours' mean.
+
+    Each round fills the types that have known neighbours; a node without any keeps zeros.
+    """
+    features = np.array(check_some(graph).features, dtype=np.float32)
+    known = np.zeros(graph.nodes, dtype=bool)
+    for kind in graph.types:
+        known[kind.start : kind.stop] = kind.described
+    waiting = [kind for kind in graph.types if not kind.described]
+    while waiting:
+        means = {kind: mean_of_known(graph.adjacency, features, known, kind) for kind in waiting}
+        filled = {kind: mean for kind, mean in means.items() if mean[1].any()}
+        if not filled:
+            break
+        for kind, (mean, has) in filled.items():
+            features[kind.start : kind.stop] = mean
+            known[kind.start : kind.stop] = has
+        waiting = [kind for kind in waiting if kind not in filled]
+    return features
+
+
+def check_some(graph: HeteroGraph) -> HeteroGraph:
+    """Refuse a graph in which no type has features; return it."""
+    if not graph.features.shape[1]:
+        raise ShapeError("No type of nodes has features.\nUse featureless=embeddings, or give some type features.")
+    return graph
+
+
+def mean_of_known(adjacency: Adjacency, features: Array, known: Array, kind: NodeType) -> tuple[Array, Array]:
+    """Return the mean over the known neighbours of each node of a type, (nodes, F), and which have any."""
+    from scipy.sparse import csr_array
+
+    offsets = adjacency.indptr[kind.start : kind.stop + 1]
+    entries = slice(int(offsets[0]), int(offsets[-1]))
+    indices = adjacency.indices[entries]
+    weights = np.ones(len(indices), np.float32) if adjacency.weights is None else adjacency.weights[entries]
+    matrix = csr_array((weights * known[indices], indices, offsets - offsets[0]), shape=(kind.nodes, adjacency.nodes))
+    total = np.asarray(matrix.sum(axis=1)).ravel()
+    mean = np.asarray(matrix @ features) / np.where(total > 0, total, 1)[:, None]
+    return mean.astype(np.float32), total > 0

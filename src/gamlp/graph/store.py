@@ -13,6 +13,7 @@ features, so a graph larger than memory opens at once; `verify` costs one pass o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ import numpy as np
 from gamlp.errors import FormatError, MissingFileError, StorageError
 from gamlp.graph.graph import Adjacency, Graph, check_labels
 from gamlp.graph.splits import Split, SplitRule
+from gamlp.storage.checksums import changed
 from gamlp.storage.directories import making
 from gamlp.storage.files import Array, digest, read_array, read_json, write_array, write_json
 
@@ -29,6 +31,7 @@ CONTENTS = "graph.json"
 MAPPED = ("indptr", "indices", "weights", "features")
 ALWAYS = ("indptr", "indices", "features", "labels")
 SETS = ("train", "valid", "test")
+ARRAYS = (*MAPPED, "labels", "names", *SETS)
 
 
 def is_graph_folder(folder: Path) -> bool:
@@ -42,17 +45,17 @@ def save_graph(graph: Graph, folder: Path, *, overwrite: bool = False) -> None:
     folder = Path(folder)
     check_place(folder, overwrite=overwrite)
     with making(folder) as temporary:
-        write_parts(graph, temporary)
+        for key, array in parts(graph).items():
+            write_array(temporary / f"{key}.npy", array)
+        columns = graph.feature_names
+        write_contents(temporary, name=graph.name, classes=graph.classes, split=graph.split, feature_names=columns)
 
 
 def load_graph(folder: Path, *, verify: bool = True) -> Graph:
     """Open a graph directory; without `verify`, the checksums and the values of the features are taken on trust."""
     folder = Path(folder)
     contents = read_contents(folder)
-    arrays = {key: read_part(folder, key, stored) for key, stored in contents["arrays"].items()}
-    if verify:
-        for key, array in arrays.items():
-            check_content(folder / f"{key}.npy", array, contents["arrays"][key].get("checksum"))
+    arrays = {key: read_part(folder, key, stored, verify=verify) for key, stored in contents["arrays"].items()}
     graph = as_graph(arrays, contents)
     if verify:
         return graph.check()
@@ -73,66 +76,43 @@ def check_place(folder: Path, *, overwrite: bool) -> None:
         )
 
 
-def write_parts(graph: Graph, folder: Path) -> None:
-    """Write the arrays, then graph.json."""
-    for key, array in parts(graph).items():
-        write_array(folder / f"{key}.npy", array)
-    write_contents(folder, name=graph.name, classes=graph.classes, split=graph.split, feature_names=graph.feature_names)
-
-
 def write_contents(
-    folder: Path,
-    *,
-    name: str,
-    classes: Sequence[str],
-    split: Split | SplitRule,
-    feature_names: Sequence[str] | None = None,
+    folder: Path, *, name: str, classes: Sequence[str], split: Split | SplitRule, feature_names: Sequence[str] | None
 ) -> dict[str, Any]:
     """Write graph.json for the arrays that are in the folder, and return it."""
-    rule = split if isinstance(split, SplitRule) else None
-    paths = [folder / f"{key}.npy" for key in (*MAPPED, "labels", "names", *SETS)]
+    paths = [folder / f"{key}.npy" for key in ARRAYS]
+    arrays = {path: read_array(path, memory_map=True) for path in paths if path.exists()}
     contents = {
         "format": "gamlp graph",
         "version": VERSION,
         "name": name,
         "classes": list(classes),
         "feature_names": None if feature_names is None else list(feature_names),
-        "split_rule": None if rule is None else {"train": rule.train, "valid": rule.valid},
-        "arrays": {path.stem: describe(path, read_array(path, memory_map=True)) for path in paths if path.exists()},
+        "split_rule": asdict(split) if isinstance(split, SplitRule) else None,
+        "arrays": {path.stem: {**describe(path, array), "checksum": digest(array)} for path, array in arrays.items()},
     }
     write_json(folder / CONTENTS, contents)
     return contents
 
 
 def parts(graph: Graph) -> dict[str, Array]:
-    """Return the arrays to be stored, by file name."""
-    adjacency, split = graph.adjacency, graph.split
+    """Return the arrays to be stored, by file name; names as integers, or as UTF-8 bytes of one length."""
+    adjacency, names = graph.adjacency, graph.names
     arrays = {
         "indptr": adjacency.indptr,
         "indices": adjacency.indices,
         "weights": adjacency.weights,
         "features": np.ascontiguousarray(graph.features),
         "labels": graph.labels,
-        "names": None if graph.names is None else as_bytes(graph.names),
+        "names": names if names is None or names.dtype.kind in "iu" else np.char.encode(names.astype(str), "utf-8"),
+        **(graph.split.sets if isinstance(graph.split, Split) else {}),
     }
-    if isinstance(split, Split):
-        arrays |= {"train": split.train, "valid": split.valid, "test": split.test}
     return {key: array for key, array in arrays.items() if array is not None}
 
 
-def as_bytes(names: Array) -> Array:
-    """Return integers as they are, strings as UTF-8 bytes of one length."""
-    return names if names.dtype.kind in "iu" else np.char.encode(names.astype(str), "utf-8")
-
-
 def describe(path: Path, array: Array) -> dict[str, Any]:
-    """Say what a stored array must be."""
-    return {
-        "shape": list(array.shape),
-        "dtype": array.dtype.str,
-        "bytes": path.stat().st_size,
-        "checksum": digest(array),
-    }
+    """Say what a stored array is, but for its values."""
+    return {"shape": list(array.shape), "dtype": array.dtype.str, "bytes": path.stat().st_size}
 
 
 def read_contents(folder: Path) -> dict[str, Any]:
@@ -147,51 +127,35 @@ def read_contents(folder: Path) -> dict[str, Any]:
             f"{folder} has the format version {contents.get('version')}, this gamlp reads version {VERSION}.\n"
             "Use the gamlp that wrote it, or make it again."
         )
-    wanted: dict[str, type | tuple[type, ...]] = {"name": str, "classes": list, "arrays": dict}
-    missing = [key for key, kind in wanted.items() if not isinstance(contents.get(key), kind)]
-    arrays = contents["arrays"] if "arrays" not in missing else {}
-    missing += [key for key in ALWAYS if key not in arrays]
+    kinds = {"name": str, "classes": list, "arrays": dict, "feature_names": list | None}  # 0.1.0 kept no names
+    missing = [key for key, kind in kinds.items() if not isinstance(contents.get(key), kind)]
+    arrays, rule = contents["arrays"] if "arrays" not in missing else {}, contents.get("split_rule")
+    missing += [key for key in (*ALWAYS, *(() if rule else SETS)) if key not in arrays]
     missing += [key for key, stored in arrays.items() if not isinstance(stored, dict)]
-    if not isinstance(contents.get("feature_names"), list | None):  # 0.1.0 kept none
-        missing.append("feature_names")
-    missing += split_parts_missing(contents.get("split_rule"), arrays)
+    numbers = rule if isinstance(rule, dict) else {}
+    if rule:
+        missing += [f"split_rule.{key}" for key in SETS[:2] if not isinstance(numbers.get(key), int | float)]
     if missing:
         raise FormatError(f"{folder / CONTENTS} lacks {', '.join(missing)}.\nRestore it, or make the graph again.")
-    contents["arrays"] = {key: stored for key, stored in arrays.items() if key in (*MAPPED, "labels", "names", *SETS)}
+    contents["arrays"] = {key: stored for key, stored in arrays.items() if key in ARRAYS}
     return contents
 
 
-def split_parts_missing(rule: Any, arrays: dict[str, Any]) -> list[str]:
-    """Return what lacks for a split: the numbers of the rule, or one of the three sets."""
-    if not rule:
-        return [key for key in SETS if key not in arrays]
-    numbers = rule if isinstance(rule, dict) else {}
-    return [f"split_rule.{key}" for key in ("train", "valid") if not isinstance(numbers.get(key), int | float)]
-
-
-def read_part(folder: Path, key: str, stored: dict[str, Any]) -> Array:
+def read_part(folder: Path, key: str, stored: dict[str, Any], *, verify: bool) -> Array:
     """Read or map one array and compare it with what graph.json says."""
     path = folder / f"{key}.npy"
     if not path.is_file():
         raise FormatError(f"{path} is not there.\ngraph.json names it: copy the whole directory, or make it again.")
     array = read_array(path, memory_map=key in MAPPED)
-    found = {"shape": list(array.shape), "dtype": array.dtype.str, "bytes": path.stat().st_size}
-    for what, value in found.items():
+    for what, value in describe(path, array).items():
         if stored.get(what) != value:
             raise FormatError(
                 f"{path} has the {what} {value}, graph.json says {stored.get(what)}.\n"
                 "It was changed, swapped or cut short: copy the whole directory, or make it again."
             )
+    if verify and digest(array) != stored.get("checksum"):
+        raise changed(path)
     return array
-
-
-def check_content(path: Path, array: Array, checksum: str | None) -> None:
-    """Compare the checksum of an array with the stored one."""
-    if digest(array) != checksum:
-        raise StorageError(
-            f"{path} has changed since it was written: its checksum differs.\n"
-            "Restore it from a copy, or make the graph again."
-        )
 
 
 def as_graph(arrays: dict[str, Array], contents: dict[str, Any]) -> Graph:
@@ -202,7 +166,7 @@ def as_graph(arrays: dict[str, Array], contents: dict[str, Any]) -> Graph:
         features=arrays["features"],
         labels=arrays["labels"],
         classes=tuple(str(name) for name in contents["classes"]),
-        split=SplitRule(train=rule["train"], valid=rule["valid"]) if rule else Split(*(arrays[key] for key in SETS)),
+        split=SplitRule(rule["train"], rule["valid"]) if rule else Split(*(arrays[key] for key in SETS)),
         names=np.char.decode(names, "utf-8") if names is not None and names.dtype.kind == "S" else names,
         name=contents["name"],
         feature_names=None if columns is None else tuple(str(name) for name in columns),

@@ -17,7 +17,7 @@ from math import gcd
 
 import numpy as np
 
-from gamlp.graph.build.edge_chunks import Edges
+from gamlp.graph.build.sorting import Edges
 from gamlp.storage.files import Array
 from gamlp.storage.numba_cache import cached_njit
 from gamlp.synth.shapes import SynthShape

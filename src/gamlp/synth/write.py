@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gamlp.graph.build.array_files import ColumnMatrix, GrowingArray
+from gamlp.graph.build.array_files import write_by_columns, write_chunks
 from gamlp.graph.build.import_directory import MEMORY, Options, build, finish, once, working_folder
 from gamlp.graph.splits import Split
 from gamlp.progress import progress
@@ -25,13 +26,13 @@ def write_synth(
     drawing, options = Drawing(shape, seed), Options(memory)
     with working_folder(out, digest(repr(drawing), repr(options)), overwrite=overwrite) as folder:
         split = _split(drawing)
-        for name, part in (("train", split.train), ("valid", split.valid), ("test", split.test)):
+        for name, part in split.sets.items():
             write_array(folder / f"{name}.npy", part)
-        once(folder / "labels.npy", partial(_labels, drawing, split))
+        once(folder / "labels.npy", partial(_labels, drawing))
         once(folder / "features.npy", partial(_features, drawing))
         build(folder, DrawnEdges(drawing), shape.nodes, options)
         classes = tuple(str(number) for number in range(shape.classes))
-        return finish(folder, out, name=f"synth-{shape.name}", classes=classes, split=split)
+        return finish(folder, out, name=f"synth-{shape.name}", classes=classes, split=split, feature_names=None)
 
 
 def _batches(drawing: Drawing) -> int:
@@ -47,20 +48,24 @@ def _split(drawing: Drawing) -> Split:
     return Split(*(np.concatenate(part).astype(np.int64) for part in parts))
 
 
-def _labels(drawing: Drawing, split: Split, path: Path) -> None:
+def _labels(drawing: Drawing, path: Path) -> None:
     """Write the classes of the nodes of the split, −1 for the others."""
-    with GrowingArray(path.with_name("labels.tmp"), np.int64) as labels:
-        for batch in range(_batches(drawing)):
-            sets = drawing.sets(batch)
-            nodes = np.arange(batch * BATCH, batch * BATCH + len(sets))
-            labels.append(np.where(sets >= 0, drawing.labels(nodes), -1))
-        labels.sync()
-    path.with_name("labels.tmp").replace(path)
+
+    def labels(batch: int) -> np.ndarray[Any, Any]:
+        sets = drawing.sets(batch)
+        nodes = np.arange(batch * BATCH, batch * BATCH + len(sets))
+        return np.where(sets >= 0, drawing.labels(nodes), -1)
+
+    write_chunks(path, map(labels, range(_batches(drawing))), drawing.shape.nodes, np.int64)
 
 
 def _features(drawing: Drawing, path: Path) -> None:
     shape = drawing.shape
-    with ColumnMatrix(path, (shape.nodes, shape.features)) as goal, progress("features", total=shape.nodes) as advance:
-        for rows in prefetch(map(drawing.features, range(_batches(drawing)))):
-            goal.append(rows)
-            advance(len(rows))
+    with progress("features", total=shape.nodes) as advance:
+
+        def drawn() -> Iterator[np.ndarray[Any, Any]]:
+            for rows in prefetch(map(drawing.features, range(_batches(drawing)))):
+                yield rows
+                advance(len(rows))
+
+        write_by_columns(path, drawn(), (shape.nodes, shape.features))

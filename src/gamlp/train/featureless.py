@@ -16,8 +16,7 @@ from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
 from gamlp.errors import ShapeError
 from gamlp.graph.build.hetero_assemble import projected
 from gamlp.graph.graph import Graph, check_features
-from gamlp.graph.hetero import HeteroGraph
-from gamlp.graph.hetero_features import check_some, from_neighbours
+from gamlp.graph.hetero import HeteroGraph, check_some, from_neighbours
 from gamlp.progress import log
 from gamlp.storage.files import Array, digest, read_array
 

@@ -6,14 +6,15 @@ Propagation reads blocks of columns; of a file stored by rows it would read all 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 import numpy.typing as npt
 
-from gamlp.errors import NotFiniteError, ShapeError
-from gamlp.storage.files import Array, array_header, sync_folder
+from gamlp.errors import ShapeError
+from gamlp.graph.graph import check_finite
+from gamlp.storage.files import Array, array_header, replacing
 
 HEADER = 128  # bytes; numpy pads every header of one dimension to this
 
@@ -31,9 +32,7 @@ class GrowingArray:
     def __enter__(self) -> GrowingArray:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def append(self, values: Array) -> None:
@@ -54,55 +53,27 @@ class GrowingArray:
             os.fsync(self._file.fileno())
 
 
-class ColumnMatrix:
-    """A .npy file of (N, F) float32 in column order, there under its name only once it is whole."""
+def write_chunks(path: Path, chunks: Iterable[Array], length: int, dtype: npt.DTypeLike) -> None:
+    """Write an array of one dimension, of a known length, whole or not at all."""
+    with replacing(path) as file:
+        file.write(array_header((length,), dtype))
+        for values in chunks:
+            file.write(np.ascontiguousarray(values, dtype=dtype).view(np.uint8).data)
 
-    def __init__(self, path: Path, shape: tuple[int, int]) -> None:
-        self.path, self.shape = path, shape
-        self._temporary = path.with_name(f".{path.name}.tmp")
-        header = array_header(shape, np.float32, by_columns=True)
-        self._offset, self._filled = len(header), 0
-        self._file = self._temporary.open("wb", buffering=0)
-        self._write(header, 0)
 
-    def __enter__(self) -> ColumnMatrix:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is None:
-            self._finish()
-        self._file.close()
-        if kind is None:
-            self._temporary.replace(self.path)
-            sync_folder(self.path.parent)
-
-    def append(self, rows: Array) -> None:
-        """Write the next rows, (n, F)."""
-        finite = np.isfinite(rows)
-        if not finite.all():
-            row, column = (int(at[0]) for at in np.nonzero(~finite))
-            raise NotFiniteError(
-                f"Feature {column} of node {self._filled + row:,} is {rows[row, column]}.\n"
-                "Features must be finite numbers: fill or drop missing values first."
-            )
-        turned = np.ascontiguousarray(rows.T, dtype=np.float32)
-        for column, values in enumerate(turned):
-            self._write(values.view(np.uint8).data, self._offset + 4 * (column * self.shape[0] + self._filled))
-        self._filled += len(rows)
-
-    def _write(self, content: bytes | memoryview, at: int) -> None:
-        """Write at a place, in as many calls as it takes."""
-        rest = memoryview(content)
-        while rest:
-            done = os.pwrite(self._file.fileno(), rest, at)
-            rest, at = rest[done:], at + done
-
-    def _finish(self) -> None:
-        if self._filled != self.shape[0]:
+def write_by_columns(path: Path, chunks: Iterable[Array], shape: tuple[int, int]) -> None:
+    """Write features (N, F) float32, which come by rows, in column order, whole or not at all."""
+    filled, header = 0, array_header(shape, np.float32, by_columns=True)
+    with replacing(path) as file:
+        file.write(header)
+        for rows in chunks:
+            check_finite(rows, filled)
+            for column, values in enumerate(np.ascontiguousarray(rows.T, dtype=np.float32)):
+                file.seek(len(header) + 4 * (column * shape[0] + filled))
+                file.write(values.view(np.uint8).data)
+            filled += len(rows)
+        if filled != shape[0]:
             raise ShapeError(
-                f"There are {self._filled:,} rows of features for {self.shape[0]:,} nodes.\n"
+                f"There are {filled:,} rows of features for {shape[0]:,} nodes.\n"
                 "Every node needs one row, isolated nodes too."
             )
-        os.fsync(self._file.fileno())

@@ -14,8 +14,8 @@ from functools import partial
 
 import numpy as np
 
-from gamlp.errors import IdError, NotFiniteError, ShapeError
-from gamlp.graph.graph import Adjacency
+from gamlp.errors import IdError, ShapeError
+from gamlp.graph.graph import Adjacency, check_ends, check_weights
 from gamlp.storage.files import Array
 from gamlp.storage.threads import Run, available, ranges, workers
 
@@ -36,18 +36,14 @@ def adjacency_from_edges(
     threads = threads or available()
     with workers(threads) as run:
         source, target = _ends(source, target, nodes, run)
-        weights = _weights(weights, len(source))
-        indptr, indices, values = sorting.sorted_rows(
-            source,
-            target,
-            weights,
-            nodes=nodes,
-            both=symmetric,
-            loops=self_loops,
-            blocks=4 * threads if threads > 1 else 1,
-            run=run,
-        )
-    return Adjacency(indptr, indices, values)
+        if weights is not None:
+            weights = np.asarray(weights, dtype=np.float32)
+            check_weights(weights, len(source))
+        shift = sorting.shift_of(nodes, len(source) * (1 + symmetric))
+        shape = sorting.Shape(nodes, shift, weights is not None, symmetric, self_loops)
+        blocks = 4 * threads if threads > 1 else 1
+        buckets = sorting.bucketed(shape, (source, target, weights), run=run, blocks=blocks)
+        return Adjacency(*sorting.sort_range(shape, *buckets, run=run, blocks=blocks))
 
 
 def _ends(source: Array, target: Array, nodes: int, run: Run) -> tuple[Array, Array]:
@@ -60,16 +56,7 @@ def _ends(source: Array, target: Array, nodes: int, run: Run) -> tuple[Array, Ar
     for ends in (source, target):
         if ends.dtype.kind not in "iu" and len(ends):
             raise IdError(f"The ends of the edges are of type {ends.dtype}.\nExpected whole numbers from 0 on.")
-
-        def reach(first: int, last: int, ends: Array = ends) -> tuple[int, int]:
-            return int(ends[first:last].min()), int(ends[first:last].max())
-
-        for low, high in run([partial(reach, *span) for span in ranges(len(ends), 2**20)]):
-            if low < 0 or high >= nodes:
-                raise IdError(
-                    f"An edge names node {low if low < 0 else high:,}, the graph has {nodes:,} nodes.\n"
-                    f"Edge ends must lie between 0 and {nodes - 1:,}."
-                )
+        run([partial(check_ends, ends[first:last], nodes) for first, last in ranges(len(ends), 2**20)])
     return _plain(source), _plain(target)
 
 
@@ -78,15 +65,3 @@ def _plain(ends: Array) -> Array:
     if len(ends) < 2**20 or ends.dtype not in (np.int32, np.int64):
         return ends.astype(np.int64)
     return np.asarray(ends)
-
-
-def _weights(weights: Array | None, edges: int) -> Array | None:
-    """Refuse weights that do not belong to the edges, or cannot be used."""
-    if weights is None:
-        return None
-    weights = np.asarray(weights, dtype=np.float32)
-    if weights.shape != (edges,):
-        raise ShapeError(f"There are {weights.size:,} edge weights for {edges:,} edges.\nGive one per edge.")
-    if not np.isfinite(weights).all() or bool((weights < 0).any()):
-        raise NotFiniteError("Some edge weights are negative, NaN or infinite.\nWeights must be ≥ 0 and finite.")
-    return weights

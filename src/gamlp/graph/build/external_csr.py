@@ -3,25 +3,30 @@
     a chunk    32 bytes an edge: its ends twice (one chunk is read while the one before is written) and its two keys
     a range    2·8 bytes an entry to gather (one range is read while the one before is sorted), and 4 to 8 to write
 
-Edges that all fit in one chunk are sorted in memory and never written as such. Cost O(E) time, and 16 bytes of disk an
-edge (twice that for weights), freed as soon as the adjacency stands.
+Edges that all fit in one chunk are sorted in memory and never written as such. Others are written in chunks, and these
+merged: as many buckets at a time as fit in memory, gathered from all chunks, sorted, appended. A range of buckets is a
+range of rows, so its rows are final when it is sorted, and the next range follows on the disk. Cost O(E) time, and 16
+bytes of disk an edge (twice that for weights), freed as soon as the adjacency stands.
 """
 
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from gamlp.errors import GamlpError, NotFiniteError
-from gamlp.graph.build import sorting
+from gamlp.errors import GamlpError, StorageError
+from gamlp.graph.build.array_files import HEADER, GrowingArray
 from gamlp.graph.build.csr import adjacency_from_edges
-from gamlp.graph.build.edge_chunks import ChunkWriter, EdgeStream, Shape, boot, finished_chunks, full_chunks
-from gamlp.graph.build.merge_chunks import write_adjacency
+from gamlp.graph.build.edge_chunks import ChunkWriter, EdgeStream, boot, finished_chunks, full_chunks
+from gamlp.graph.build.sorting import Shape, shift_of, sort_range
+from gamlp.graph.graph import check_weights
 from gamlp.progress import progress
 from gamlp.storage.files import Array, digest, read_json, write_array, write_json
-from gamlp.storage.threads import available, prefetch, workers
+from gamlp.storage.threads import Run, available, prefetch, workers
 
 BYTES_AN_EDGE = 64  # of memory, for each edge of a chunk: with room for what reading takes
 BYTES_AN_ENTRY = 40  # the same for each entry of a range
@@ -43,78 +48,64 @@ def build_adjacency(
     Equal to `adjacency_from_edges` of all edges together.
     """
     threads = threads or available()
-    size = max(LEAST, memory // BYTES_AN_EDGE)
+    size, blocks = max(LEAST, memory // BYTES_AN_EDGE), 4 * threads if threads > 1 else 1
     estimate = (source.estimate or 2**40) * (1 + symmetric)
-    shape = Shape(nodes, sorting.shift_of(nodes, estimate), source.weighted, symmetric, self_loops)
+    shape = Shape(nodes, shift_of(nodes, estimate), source.weighted, symmetric, self_loops)
     plan: dict[str, object] = {"key": digest(source.key, repr(shape)), "chunk": size, "boot": boot()}
     state = _open(folder, plan)
     if state.get("built"):
         return
-    chunk_files = folder / "chunks"
-    with workers(threads) as run:
-        if not state.get("chunked"):
-            if _in_one_go(folder, source, shape, size, state, threads):
-                write_json(folder / "edges.json", {**plan, "built": True})
-                return
-            blocks = 4 * threads if threads > 1 else 1
-            _write_chunks(
-                chunk_files, source, ChunkWriter(chunk_files, shape, size, run=run, blocks=blocks), shape, size
-            )
-            write_json(folder / "edges.json", {**plan, "chunked": True})
-        chunks = finished_chunks(chunk_files)
-        most = max(LEAST, memory // BYTES_AN_ENTRY)
-        with progress("sort edges") as advance:
-            write_adjacency(folder, chunk_files, shape, chunks, most=most, run=run, pieces=8 * threads, advance=advance)
+    if state or not _in_one_go(folder, source, shape, size, threads):
+        with workers(threads) as run:
+            if not state.get("chunked"):
+                _write_chunks(source, ChunkWriter(folder / "chunks", shape, size, run=run, blocks=blocks), size)
+                write_json(folder / "edges.json", {**plan, "chunked": True})
+            write_adjacency(folder, shape, most=max(LEAST, memory // BYTES_AN_ENTRY), run=run, blocks=blocks)
     write_json(folder / "edges.json", {**plan, "built": True})
-    shutil.rmtree(chunk_files, ignore_errors=True)
+    shutil.rmtree(folder / "chunks", ignore_errors=True)
 
 
 def _open(folder: Path, plan: dict[str, object]) -> dict[str, object]:
     """Return how far this work is; what belongs to other work is removed."""
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        there = read_json(folder / "edges.json")
-    except GamlpError:
-        there = {}
+    (folder / "chunks").mkdir(parents=True, exist_ok=True)
+    there = _read_state(folder / "edges.json")
     built = there.get("built") and there.get("key") == plan["key"]  # on the disk, whatever happened since
     if built or {key: there.get(key) for key in plan} == plan:
-        return dict(there)
+        return there
     shutil.rmtree(folder / "chunks", ignore_errors=True)
     (folder / "chunks").mkdir()
     write_json(folder / "edges.json", plan)
     return {}
 
 
-def _in_one_go(
-    folder: Path, source: EdgeStream, shape: Shape, size: int, state: dict[str, object], threads: int
-) -> bool:
+def _read_state(path: Path) -> dict[str, Any]:
+    try:
+        return dict(read_json(path))
+    except GamlpError:
+        return {}
+
+
+def _in_one_go(folder: Path, source: EdgeStream, shape: Shape, size: int, threads: int) -> bool:
     """Sort all edges in memory, if they are known to fit one chunk."""
-    if state or source.estimate is None or source.estimate > size:
+    if source.estimate is None or source.estimate > size:
         return False
-    for chunk in full_chunks(prefetch(source.batches(0)), shape, max(1, source.estimate)):
-        _check_weights(chunk[2])
-        adjacency = adjacency_from_edges(
-            *chunk[:2], nodes=shape.nodes, weights=chunk[2], symmetric=shape.symmetric,
-            self_loops=shape.self_loops, threads=threads,
-        )  # fmt: skip
-        write_array(folder / "indptr.npy", adjacency.indptr)
-        write_array(folder / "indices.npy", adjacency.indices)
-        if adjacency.weights is not None:
-            write_array(folder / "weights.npy", adjacency.weights)
+    for *ends, weights in full_chunks(prefetch(source.batches(0)), shape, max(1, source.estimate)):
+        options = {"symmetric": shape.symmetric, "self_loops": shape.self_loops, "threads": threads}
+        adjacency = adjacency_from_edges(*ends, nodes=shape.nodes, weights=weights, **options)
+        for name in ("indptr", "indices", "weights") if shape.weighted else ("indptr", "indices"):
+            write_array(folder / f"{name}.npy", getattr(adjacency, name))
         return True
     return False
 
 
-def _write_chunks(chunk_files: Path, source: EdgeStream, writer: ChunkWriter, shape: Shape, size: int) -> None:
+def _write_chunks(source: EdgeStream, writer: ChunkWriter, size: int) -> None:
     """Write the chunks that are not there yet."""
-    chunk_files.mkdir(exist_ok=True)
-    done = len(finished_chunks(chunk_files))
-    total = None if source.estimate is None else source.estimate
-    with progress("read edges", total=total) as advance:
-        advance(done * size)
-        number = done
-        for chunk in full_chunks(prefetch(source.batches(done * size)), shape, size):
-            _check_weights(chunk[2])
+    shape, number = writer.shape, len(finished_chunks(writer.folder))
+    with progress("read edges", total=source.estimate) as advance:
+        advance(number * size)
+        for chunk in full_chunks(prefetch(source.batches(number * size)), shape, size):
+            if chunk[2] is not None:
+                check_weights(chunk[2], len(chunk[2]))
             writer.write(number, chunk)
             advance(len(chunk[0]))
             number += 1
@@ -123,6 +114,76 @@ def _write_chunks(chunk_files: Path, source: EdgeStream, writer: ChunkWriter, sh
             writer.write(0, (none, none, np.empty(0, np.float32) if shape.weighted else None))
 
 
-def _check_weights(weights: Array | None) -> None:
-    if weights is not None and len(weights) and not 0 <= float(weights.min()) <= float(weights.max()) < float("inf"):
-        raise NotFiniteError("Some edge weights are negative, NaN or infinite.\nWeights must be ≥ 0 and finite.")
+def write_adjacency(out: Path, shape: Shape, *, most: int, run: Run, blocks: int) -> None:
+    """Append range after range to indptr, indices and weights.npy in `out`; ranges that are there already are kept."""
+    folder, chunks = out / "chunks", finished_chunks(out / "chunks")
+    ranges = ranges_of(chunks, shape.shift, most)
+    done = _finished_ranges(out, ranges, shape)
+    longest = max(int(sum(starts[last] - starts[first] for starts in chunks)) for first, last in ranges)
+    buffers = [shape.buffers(longest) for _ in range(min(2, len(ranges)))]
+    todo = ranges[done["ranges"] :]
+    gathered = prefetch(gather(folder, chunks, *cut, *buffers[at % 2]) for at, cut in enumerate(todo))
+    with (
+        GrowingArray(out / "indptr.npy", np.int64, done["rows"]) as indptr,
+        GrowingArray(out / "indices.npy", shape.id_type, done["entries"]) as indices,
+        GrowingArray(out / "weights.npy", np.float32, done["entries"] if shape.weighted else 0) as weights,
+        progress("sort edges") as advance,
+    ):
+        advance(done["ranges"])
+        if not indptr.length:
+            indptr.append(np.zeros(1))
+        for number, buckets in enumerate(gathered, start=done["ranges"] + 1):
+            offsets, *found = sort_range(shape, *buckets, run=run, blocks=blocks)
+            indptr.append(indices.length + offsets[1:])
+            for array, values in zip((indices, weights), found, strict=True):
+                if values is not None:
+                    array.append(values)
+            for array in (indptr, indices, weights):
+                array.sync(to_disk=number == len(ranges) or not boot())
+            state = {"ranges": number, "rows": indptr.length, "entries": indices.length, "cuts": ranges}
+            write_json(folder / "ranges.json", state)
+            advance()
+    if not shape.weighted:
+        (out / "weights.npy").unlink(missing_ok=True)
+
+
+def ranges_of(chunks: list[Array], shift: int, most: int) -> list[tuple[int, int]]:
+    """Cut the buckets into ranges of at most `most` entries and rows; one that has more is a range of its own."""
+    total = np.sum(chunks, axis=0) + (np.arange(len(chunks[0])) << shift)
+    cuts, buckets = [0], len(total) - 1
+    while cuts[-1] < buckets:
+        end = int(np.searchsorted(total, total[cuts[-1]] + most, side="right")) - 1
+        cuts.append(min(max(end, cuts[-1] + 1), buckets))
+    return list(pairwise(cuts))
+
+
+def gather(
+    folder: Path, chunks: list[Array], first: int, last: int, keys: Array, weights: Array | None
+) -> tuple[Array, Array | None, Array, int]:
+    """Read the buckets first … last−1 of all chunks, those of one bucket side by side, as `sort_range` takes them."""
+    counts = np.array([np.diff(starts[first : last + 1]) for starts in chunks])  # (chunks, buckets)
+    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    places = starts[:-1] + np.cumsum(counts, axis=0) - counts
+    for kind, goal in (("keys", keys), ("weights", weights)):
+        if goal is None:
+            continue
+        for chunk in range(len(chunks)):
+            path = folder / f"chunk-{chunk:05}.{kind}"
+            with path.open("rb") as file:
+                file.seek(int(chunks[chunk][first]) * goal.itemsize)
+                for place, count in zip(places[chunk].tolist(), counts[chunk].tolist(), strict=True):
+                    part = goal[place : place + count].view(np.uint8).data
+                    if file.readinto(part) < len(part):
+                        raise StorageError(f"{path} was cut short.\nRemove {folder} and import again.")
+    return keys[: starts[-1]], None if weights is None else weights[: starts[-1]], starts, first
+
+
+def _finished_ranges(out: Path, ranges: list[tuple[int, int]], shape: Shape) -> dict[str, Any]:
+    """Return what is finished; nothing, where the ranges were cut otherwise or the files are not as long."""
+    nothing = {"ranges": 0, "rows": 0, "entries": 0}
+    there = _read_state(out / "chunks" / "ranges.json") or {**nothing, "cuts": []}
+    sizes = {"indptr": 8 * there["rows"], "indices": np.dtype(shape.id_type).itemsize * there["entries"]}
+    sizes |= {"weights": 4 * there["entries"]} if shape.weighted else {}
+    paths = {out / f"{name}.npy": HEADER + size for name, size in sizes.items()}
+    whole = all(path.is_file() and path.stat().st_size >= size for path, size in paths.items())
+    return there if whole and [tuple(cut) for cut in there["cuts"]] == ranges else nothing

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from glob import escape
 from itertools import chain
@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gamlp.errors import GamlpError, InputError, StorageError
-from gamlp.graph.build.array_files import ColumnMatrix, GrowingArray
+from gamlp.graph.build.array_files import write_by_columns, write_chunks
 from gamlp.graph.build.edge_chunks import EdgeStream
 from gamlp.graph.build.external_csr import build_adjacency
 from gamlp.graph.graph import check_labels
-from gamlp.graph.splits import Split, SplitRule
+from gamlp.graph.splits import Split
 from gamlp.graph.store import CONTENTS, check_place, write_contents
 from gamlp.storage.directories import put_in_place
 from gamlp.storage.files import digest, read_array, read_json, write_array, write_json
@@ -35,12 +35,7 @@ if TYPE_CHECKING:
 
 MEMORY = 2 * 2**30
 KEY = 16  # letters of the key in the name of a folder that is being put in place
-WORKING = (
-    "edges.json",
-    "runs",
-    "chunks",
-    "import.json",
-)  # no parts of the graph (runs: of 0.1.0); removed in this order
+WORKING = ("edges.json", "runs", "chunks", "import.json")  # no parts of the graph (runs: of 0.1.0); removed in order
 
 
 def import_files(
@@ -72,9 +67,7 @@ def write_features(nodes: NodeTable, path: Path) -> None:
     """Write features by columns, chunk by chunk."""
     chunks = nodes.feature_chunks()
     first = next(chunks)
-    with ColumnMatrix(path, (nodes.nodes, first.shape[1])) as goal:
-        for rows in chain([first], chunks):
-            goal.append(rows)
+    write_by_columns(path, chain([first], chunks), (nodes.nodes, first.shape[1]))
 
 
 def write_names(nodes: NodeTable, path: Path) -> None:
@@ -83,16 +76,13 @@ def write_names(nodes: NodeTable, path: Path) -> None:
 
     if nodes.columns.id is None:
         return
-    kind: Any = np.int64
-    if not nodes.numbered:
+    if nodes.numbered:
+        chunks, kind = (values.to_numpy(zero_copy_only=False) for values in nodes.id_chunks()), "i8"
+    else:
         longest = max((pc.max(pc.binary_length(values)).as_py() or 0 for values in nodes.id_chunks()), default=0)
         kind = f"S{max(1, longest)}"
-    with GrowingArray(path.with_name("names.tmp"), kind) as names:
-        for values in nodes.id_chunks():
-            words = None if nodes.numbered else [word.encode() for word in values.to_pylist()]
-            names.append(values.to_numpy(zero_copy_only=False) if words is None else np.array(words, kind))
-        names.sync()
-    path.with_name("names.tmp").replace(path)
+        chunks = (np.array([word.encode() for word in values.to_pylist()], kind) for values in nodes.id_chunks())
+    write_chunks(path, chunks, nodes.nodes, kind)
 
 
 @dataclass(frozen=True)
@@ -120,8 +110,7 @@ def working_folder(out: Path, key: str, *, overwrite: bool) -> Iterator[Path]:
                 write_json(whole / "import.json", {"key": key})
                 shutil.rmtree(folder, ignore_errors=True)
                 whole.rename(folder)
-            there = begun(folder)
-            if there != {"key": key}:
+            if begun(folder) != {"key": key}:
                 if folder.exists() and not (folder / "import.json").exists() and not is_bare(folder):
                     raise StorageError(f"{folder} exists and was not made by an import.\nMove it away, then run again.")
                 shutil.rmtree(folder, ignore_errors=True)
@@ -149,12 +138,8 @@ def finished_folder(out: Path, key: str) -> Path:
 
 def build(folder: Path, stream: EdgeStream, nodes: int, options: Options) -> None:
     """Write the adjacency."""
-    if (folder / CONTENTS).is_file():  # written when all arrays were
-        return
-    build_adjacency(
-        folder, stream, nodes=nodes, memory=options.memory,
-        symmetric=options.symmetric, self_loops=options.self_loops,
-    )  # fmt: skip
+    if not (folder / CONTENTS).is_file():  # written when all arrays were
+        build_adjacency(folder, stream, nodes=nodes, **asdict(options))
 
 
 def once(path: Path, write: Callable[[Path], None]) -> None:
@@ -163,17 +148,9 @@ def once(path: Path, write: Callable[[Path], None]) -> None:
         write(path)
 
 
-def finish(
-    folder: Path,
-    out: Path,
-    *,
-    name: str,
-    classes: tuple[str, ...],
-    split: Split | SplitRule,
-    feature_names: tuple[str, ...] | None = None,
-) -> dict[str, Any]:
-    """Describe the arrays in graph.json and rename the folder to its place."""
-    contents = write_contents(folder, name=name, classes=classes, split=split, feature_names=feature_names)
+def finish(folder: Path, out: Path, **described: Any) -> dict[str, Any]:
+    """Describe the arrays in graph.json, as `write_contents` does, and rename the folder to its place."""
+    contents = write_contents(folder, **described)
     whole = finished_folder(Path(out), begun(folder)["key"])  # without import.json it is known by its name
     folder.rename(whole)
     for working in WORKING:
@@ -182,7 +159,7 @@ def finish(
     put_in_place(whole, Path(out))
     shapes = {key: part["shape"] for key, part in contents["arrays"].items()}
     return {
-        "out": str(out), "dataset": name, "nodes": shapes["features"][0], "entries": shapes["indices"][0],
-        "features": shapes["features"][1], "classes": len(classes),
+        "out": str(out), "dataset": contents["name"], "nodes": shapes["features"][0], "entries": shapes["indices"][0],
+        "features": shapes["features"][1], "classes": len(contents["classes"]),
         "labelled": int((read_array(Path(out) / "labels.npy") >= 0).sum()),
     }  # fmt: skip

@@ -5,11 +5,13 @@ is one 64-bit key: (row within the bucket, column), and with weights one bit mor
 block of edges has its own place in each bucket, so that threads never meet and the order of the input is kept: weights
 are always added up in the same order, the same for (i, j) and (j, i).
 
-    count → places → place → sort_bucket_range (sort and merge) → indptr → write          O(E) each
+    bucketed     count → place                                              O(E) each
+    sort_range   sort_bucket_range (sort and merge) → indptr → write
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -25,44 +27,66 @@ ENTRIES_A_BUCKET = 2**15
 MOST_BUCKETS = 2**13
 DIGIT = 11  # bits of the key in one pass of the radix sort
 
+Edges = tuple[Array, Array, Array | None]  # source, target, weight
 MaybeArray = Any  # an array or None; which of the two is known when it is compiled
 
 
-def sorted_rows(
-    source: Array,
-    target: Array,
-    weights: Array | None,
-    *,
-    nodes: int,
-    both: bool,
-    loops: bool,
-    blocks: int,
-    run: Run,
+@dataclass(frozen=True)
+class Shape:
+    """What the keys of all buckets have in common."""
+
+    nodes: int
+    shift: int  # a bucket holds 2^shift rows
+    weighted: bool
+    symmetric: bool
+    self_loops: bool
+
+    @property
+    def columns(self) -> int:
+        """Return the bits of a column."""
+        return max(1, (self.nodes - 1).bit_length())
+
+    @property
+    def id_type(self) -> type[np.integer[Any]]:
+        """Return the type of a node's number."""
+        return np.int32 if self.nodes < 2**31 else np.int64
+
+    def buffers(self, entries: int) -> tuple[Array, Array | None]:
+        """Return room for the keys, and weights, of so many entries."""
+        return empty((entries,), np.int64), empty((entries,), np.float32) if self.weighted else None
+
+
+def bucketed(
+    shape: Shape, edges: Edges, buffers: tuple[Array, Array | None] | None = None, *, run: Run, blocks: int
+) -> tuple[Array, Array | None, Array]:
+    """Put edges whose ends have been checked into buckets: return keys, weights, and where each bucket starts."""
+    spans = even(len(edges[0]), blocks)
+    counts = np.zeros((blocks, (shape.nodes >> shape.shift) + 1), np.int64)
+    kind = (shape.symmetric, shape.self_loops, shape.shift)
+    run([partial(count, *edges[:2], *kind, *span, counts[block]) for block, span in enumerate(spans)])
+    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
+    places = starts[:-1] + np.cumsum(counts, axis=0) - counts  # where each block of edges writes in each bucket
+    found = buffers or shape.buffers(int(starts[-1]))
+    fixed: tuple[Any, ...] = (*edges, *kind, shape.columns, int(shape.weighted))
+    run([partial(place, *fixed, *span, places[block], *found) for block, span in enumerate(spans)])
+    return *found, starts
+
+
+def sort_range(
+    shape: Shape, keys: Array, weights: Array | None, starts: Array, first: int = 0, *, run: Run, blocks: int
 ) -> tuple[Array, Array, Array | None]:
-    """Return indptr (N+1,), indices (E,) and weights (E,) or None, from edges whose ends have been checked."""
-    shift = shift_of(nodes, len(source) * (1 + both))
-    columns = max(1, (nodes - 1).bit_length())
-    spare = 0 if weights is None else 1
-    edges = even(len(source), blocks)
-    counts = np.zeros((len(edges), (nodes >> shift) + 1), np.int64)
-    run([partial(count, source, target, both, loops, shift, *span, counts[b]) for b, span in enumerate(edges)])
-
-    starts, places = places_of(counts)
-    keys = empty((int(starts[-1]),), np.int64)
-    values = None if weights is None else empty(keys.shape, np.float32)
-    fixed: tuple[Any, ...] = (source, target, weights, both, loops, shift, columns, spare)
-    run([partial(place, *fixed, *span, places[b], keys, values) for b, span in enumerate(edges)])
-
-    degrees = np.zeros(nodes + 1, np.int64)
+    """Sort and merge the buckets from `first` on: return indptr of their rows, from 0, indices and weights."""
+    rows = min((len(starts) - 1) << shape.shift, shape.nodes - (first << shape.shift))
+    degrees = np.zeros(rows + 1, np.int64)
     pieces = bucket_ranges(starts, 8 * blocks)
-    bits = shift + columns + spare
-    run([partial(sort_bucket_range, keys, values, starts, *piece, shift, columns, bits, degrees) for piece in pieces])
-
+    fixed, spare = (keys, weights, starts), int(shape.weighted)
+    bits = shape.shift + shape.columns + spare
+    run([partial(sort_bucket_range, *fixed, *piece, shape.shift, bits, degrees) for piece in pieces])
     indptr = np.cumsum(degrees)
-    indices = empty((int(indptr[-1]),), np.int32 if nodes < 2**31 else np.int64)
+    indices = empty((int(indptr[-1]),), shape.id_type)
     merged = None if weights is None else empty(indices.shape, np.float32)
-    fixed = (keys, values, starts, indptr, shift, columns, spare, indices, merged)
-    run([partial(write, *fixed, *piece) for piece in pieces])
+    rest = (indptr, shape.shift, shape.columns, spare, indices, merged)
+    run([partial(write, *fixed, *rest, *piece) for piece in pieces])
     return indptr, indices, merged
 
 
@@ -76,13 +100,6 @@ def even(count: int, blocks: int) -> list[tuple[int, int]]:
     """Cut 0 … count−1 into `blocks` ranges of equal length."""
     cuts = [count * block // blocks for block in range(blocks + 1)]
     return list(pairwise(cuts))
-
-
-def places_of(counts: Array) -> tuple[Array, Array]:
-    """Return where each bucket starts, and where each block of edges writes in each bucket."""
-    starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
-    before = np.cumsum(counts, axis=0) - counts
-    return starts, before + starts[:-1]
 
 
 def bucket_ranges(starts: Array, pieces: int) -> list[tuple[int, int]]:
@@ -143,15 +160,7 @@ def place(
 
 @cached_njit
 def sort_bucket_range(
-    keys: Array,
-    values: MaybeArray,
-    starts: Array,
-    first: int,
-    last: int,
-    shift: int,
-    columns: int,
-    bits: int,
-    degrees: Array,
+    keys: Array, values: MaybeArray, starts: Array, first: int, last: int, shift: int, bits: int, degrees: Array
 ) -> None:
     """Sort each bucket, merge equal entries to its front, and count each row's entries into degrees[row + 1]."""
     longest = 0

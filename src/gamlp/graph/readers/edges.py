@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import FormatError, ShapeError
-from gamlp.graph.build.edge_chunks import Edges
 from gamlp.graph.build.ids import NodeIds
+from gamlp.graph.build.sorting import Edges
 from gamlp.graph.readers.npz_arrays import members, read_member
 from gamlp.graph.readers.table import ArrayTable, Table, file_key, open_table
 from gamlp.progress import progress
