@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from gamlp.errors import LabelError, NotFiniteError, SettingsError, ShapeError
-from gamlp.graph.build.encode_labels import is_unknown
+from gamlp.graph.build.assemble import is_unknown
 from gamlp.graph.graph import Adjacency
 from gamlp.storage.files import Array
 

@@ -296,7 +296,7 @@ KINDS = [
     Kind(
         "npz graph",
         make_npz,
-        read_with("gamlp.graph.readers.amazon_coauthor", "read_npz", "x", file="graph.npz"),
+        read_with("gamlp.graph.readers.npz_arrays", "read_npz", "x", file="graph.npz"),
         checked=False,
     ),
     Kind(

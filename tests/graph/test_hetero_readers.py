@@ -9,10 +9,11 @@ import pytest
 from pyarrow import parquet
 
 from gamlp.errors import FormatError, IdError, InputError, LabelError, MissingFileError
+from gamlp.graph.readers.convert import from_pyg_hetero
 from gamlp.graph.readers.datasets import read_graph
-from gamlp.graph.readers.hetero_ogb import FILES, read_ogb_hetero
-from gamlp.graph.readers.hetero_pyg import from_pyg_hetero
-from gamlp.graph.readers.hetero_tables import read_hetero_tables
+from gamlp.graph.readers.ogb import MAG_FILES as FILES
+from gamlp.graph.readers.ogb import read_ogb_hetero
+from gamlp.graph.readers.tables import read_hetero_tables
 
 TOML = """
 target = "book"

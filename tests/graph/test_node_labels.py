@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from gamlp.errors import LabelError, ShapeError
-from gamlp.graph.build.encode_labels import encode_labels
+from gamlp.graph.build.assemble import encode_labels
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,7 @@ from scipy.sparse import csr_matrix
 
 from gamlp.errors import FormatError, MissingFileError, NotFiniteError
 from gamlp.graph.readers import npz_arrays
-from gamlp.graph.readers.amazon_coauthor import read_npz
-from gamlp.graph.readers.npz_arrays import read_member
+from gamlp.graph.readers.npz_arrays import read_member, read_npz
 from gamlp.graph.splits import SplitRule
 
 

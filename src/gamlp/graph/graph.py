@@ -12,16 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gamlp.errors import (
-    IdError,
-    InputError,
-    LabelError,
-    NotFiniteError,
-    SettingsError,
-    ShapeError,
-    SplitError,
-    did_you_mean,
-)
+from gamlp.errors import IdError, LabelError, NotFiniteError, SettingsError, ShapeError, SplitError, did_you_mean
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.storage.array_reader import ArrayReader, chunks
 from gamlp.storage.files import Array, digest
@@ -61,7 +52,7 @@ class Adjacency:
     def check(self) -> None:
         """Refuse an adjacency that would crash or mislead a kernel."""
         if self.indptr.ndim != 1 or len(self.indptr) < 2:
-            raise InputError("The graph has no nodes.\nAt least one node with features is needed.")
+            raise ShapeError("The graph has no nodes.\nAt least one node with features is needed.")
         starts = self.indptr
         if starts[0] != 0 or starts[-1] != self.entries or not _is_sorted(starts):
             raise ShapeError(
@@ -173,10 +164,8 @@ class Graph:
         self.adjacency.check()
         check_features(self.features, self.nodes)
         if self.feature_names is not None and len(self.feature_names) != self.features.shape[1]:
-            raise ShapeError(
-                f"There are {len(self.feature_names):,} names for {self.features.shape[1]:,} features.\n"
-                "Give one per column."
-            )
+            given, width = len(self.feature_names), self.features.shape[1]
+            raise ShapeError(f"There are {given:,} names for {width:,} features.\nGive one per column.")
         check_labels(self.labels, self.nodes, self.classes)
         if self.names is not None and len(self.names) != self.nodes:
             raise ShapeError(f"There are {len(self.names):,} node names for {self.nodes:,} nodes.\nGive one per node.")
@@ -190,9 +179,7 @@ def check_trainable(graph: Graph, split: Split | None = None) -> None:
     known = np.unique(graph.labels[graph.labels >= 0])
     if not len(known):
         kinds = "" if graph.targets is None else " of the target type"
-        raise SplitError(
-            f"No node{kinds} has a label.\nAt least two classes with labelled nodes are needed to learn from."
-        )
+        raise SplitError(f"No node{kinds} has a label.\nAt least two classes with labelled nodes are needed to learn.")
     if len(known) == 1:
         raise LabelError(
             f"All labelled nodes have the class '{graph.classes[known[0]]}'.\n"
@@ -203,8 +190,8 @@ def check_trainable(graph: Graph, split: Split | None = None) -> None:
 
 def column_order(have: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Return where each wanted column stands; one that is missing, or that nobody wants, is refused by its name."""
-    missing = [name for name in wanted if name not in set(have)]
-    extra = [name for name in have if name not in set(wanted)]
+    place, known = {name: at for at, name in enumerate(have)}, set(wanted)
+    missing, extra = [name for name in wanted if name not in place], [name for name in have if name not in known]
     if missing:
         raise SettingsError(
             f"The graph has no feature column '{missing[0]}', which is one of the {len(wanted):,} expected.\n"
@@ -215,7 +202,6 @@ def column_order(have: Sequence[str], wanted: Sequence[str]) -> list[int]:
             f"The graph has a feature column '{extra[0]}' that is not one of the {len(wanted):,} expected.\n"
             f"Remove it: expected are {', '.join(list(wanted)[:5])}{', …' if len(wanted) > 5 else ''}."
         )
-    place = {name: at for at, name in enumerate(have)}
     return [place[name] for name in wanted]
 
 
@@ -260,9 +246,7 @@ def check_finite(rows: Array, start: int) -> None:
 def check_labels(labels: Array, nodes: int, classes: Sequence[str]) -> None:
     """Refuse labels of the wrong length, or numbers that name no class."""
     if labels.shape != (nodes,):
-        raise ShapeError(
-            f"There are {len(labels):,} labels, the graph has {nodes:,} nodes.\nGive one per node, −1 where unknown."
-        )
+        raise ShapeError(f"There are {len(labels):,} labels, the graph has {nodes:,} nodes.\nGive one per node, or −1.")
     low, high = int(labels.min()), int(labels.max())
     if low < -1 or high >= len(classes):
         raise LabelError(

@@ -94,9 +94,9 @@ class HeteroGraph(Graph):
         if names is None or self.feature_names is None or tuple(names) == self.feature_names:
             return self
         column_order(self.feature_names, names)
-        features = np.array(self.features)
+        features, both = np.array(self.features), (self.feature_names, names)
         for kind in self.types:
-            have, wanted = (columns_of(kind.name, some) for some in (self.feature_names, names))
+            have, wanted = ([name for name in some if name.startswith(f"{kind.name}.")] for some in both)
             if have == wanted:
                 continue
             if len(have) != features.shape[1]:
@@ -134,11 +134,6 @@ class HeteroGraph(Graph):
                     "Train, valid and test nodes are of the target type."
                 )
         return self
-
-
-def columns_of(kind: str, names: Iterable[str]) -> list[str]:
-    """Return those of the feature names that are columns of one type."""
-    return [name for name in names if name.startswith(f"{kind}.")]
 
 
 def added(parts: list[Adjacency]) -> Adjacency:

@@ -56,9 +56,7 @@ class Split:
         for name in ("train", "valid"):
             unknown = int((labels[self.sets[name]] < 0).sum())
             if unknown:
-                raise SplitError(
-                    f"{unknown:,} nodes of the {name} set have no label.\nOnly labelled nodes can train or validate."
-                )
+                raise SplitError(f"{unknown:,} nodes of the {name} set have no label.\nLabel them, or leave them out.")
         seen = np.unique(labels[self.train])
         if len(seen) < 2:
             raise SplitError("All training nodes have the same class.\nAt least two classes are needed to learn from.")

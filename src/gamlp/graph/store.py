@@ -71,9 +71,7 @@ def check_place(folder: Path, *, overwrite: bool) -> None:
     if not is_graph_folder(folder):
         raise StorageError(f"{folder} exists and is not a graph directory.\nIt was left alone; choose another folder.")
     if not overwrite:
-        raise StorageError(
-            f"{folder} already holds a graph.\nChoose another folder, or ask for it to be overwritten (overwrite=True)."
-        )
+        raise StorageError(f"{folder} already holds a graph.\nChoose another folder, or overwrite it (overwrite=True).")
 
 
 def write_contents(

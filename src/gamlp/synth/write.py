@@ -68,4 +68,4 @@ def _features(drawing: Drawing, path: Path) -> None:
                 yield rows
                 advance(len(rows))
 
-        write_by_columns(path, drawn(), (shape.nodes, shape.features))
+        write_by_columns(path, drawn(), shape.nodes)

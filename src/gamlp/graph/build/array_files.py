@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from gamlp.errors import ShapeError
 from gamlp.graph.graph import check_finite
 from gamlp.storage.files import Array, array_header, replacing
 
@@ -61,19 +60,15 @@ def write_chunks(path: Path, chunks: Iterable[Array], length: int, dtype: npt.DT
             file.write(np.ascontiguousarray(values, dtype=dtype).view(np.uint8).data)
 
 
-def write_by_columns(path: Path, chunks: Iterable[Array], shape: tuple[int, int]) -> None:
+def write_by_columns(path: Path, chunks: Iterable[Array], nodes: int) -> None:
     """Write features (N, F) float32, which come by rows, in column order, whole or not at all."""
-    filled, header = 0, array_header(shape, np.float32, by_columns=True)
+    filled = start = 0
     with replacing(path) as file:
-        file.write(header)
         for rows in chunks:
             check_finite(rows, filled)
+            if not filled:
+                start = file.write(array_header((nodes, rows.shape[1]), np.float32, by_columns=True))
             for column, values in enumerate(np.ascontiguousarray(rows.T, dtype=np.float32)):
-                file.seek(len(header) + 4 * (column * shape[0] + filled))
+                file.seek(start + 4 * (column * nodes + filled))
                 file.write(values.view(np.uint8).data)
             filled += len(rows)
-        if filled != shape[0]:
-            raise ShapeError(
-                f"There are {filled:,} rows of features for {shape[0]:,} nodes.\n"
-                "Every node needs one row, isolated nodes too."
-            )

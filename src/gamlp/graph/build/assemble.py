@@ -1,23 +1,26 @@
 """One way from parts to a checked Graph: every reader ends here.
 
 The adjacency is made undirected unless told otherwise, repeated edges are one edge, and self-loops are dropped
-(propagation adds its own).
+(propagation adds its own). An unknown label is −1, NaN, None or the empty string. Classes are named by strings:
+numbers in numeric order, strings in alphabetical order.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from gamlp.errors import FormatError, InputError, ShapeError, SplitError
+from gamlp.errors import FormatError, LabelError, ShapeError, SplitError
 from gamlp.graph.build.csr import adjacency_from_edges
-from gamlp.graph.build.encode_labels import encode_labels
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.storage.files import Array
 
+UNKNOWN = -1
 SETS = {"train": 0, "valid": 1, "val": 1, "validation": 1, "test": 2}
 
 
@@ -40,33 +43,21 @@ def assemble(
     With `classes` the labels are class numbers already; without, any values that name classes.
     """
     features = as_features(features)
-    nodes = len(features)
-    if not nodes:
-        raise InputError("The graph has no nodes.\nAt least one node with features is needed.")
+    adjacency = adjacency_from_edges(source, target, nodes=len(features), weights=weights, symmetric=symmetric)
+    labels, classes = as_labels(labels, classes, len(features))
+    return Graph(adjacency, features, labels, classes, split or SplitRule(), names, name, feature_names).check()
+
+
+def as_labels(labels: Any, classes: tuple[str, ...] | None, nodes: int) -> tuple[Array, tuple[str, ...]]:
+    """Return class numbers, −1 where unknown, and the classes; with `classes` the labels are numbers already."""
     if labels is None:
-        labels, classes = np.full(nodes, -1, dtype=np.int64), classes or ()
-    elif classes is None:
-        labels, classes = encode_labels(labels)
-    for ends in (source, target):
-        if len(ends) and ends.dtype.kind not in "iu":
-            raise FormatError(f"Edge ends are of type {ends.dtype}.\nExpected whole numbers: the rows of the features.")
-    adjacency = adjacency_from_edges(source, target, nodes=nodes, weights=weights, symmetric=symmetric)
-    return Graph(
-        adjacency=adjacency,
-        features=features,
-        labels=labels,
-        classes=classes,
-        split=SplitRule() if split is None else split,
-        names=names,
-        name=name,
-        feature_names=feature_names,
-    ).check()
+        return np.full(nodes, -1, dtype=np.int64), classes or ()
+    return encode_labels(labels) if classes is None else (labels, classes)
 
 
 def as_features(values: Any) -> Array:
     """Return features as (N, F) float32 by rows; what is float32 already, memory-mapped too, is not copied."""
-    values = values.toarray() if hasattr(values, "toarray") else values
-    values = np.asarray(values)
+    values = np.asarray(values.toarray() if hasattr(values, "toarray") else values)
     if values.dtype.kind not in "biuf":
         raise FormatError(f"Features are of type {values.dtype}.\nExpected numbers: drop or encode everything else.")
     with np.errstate(over="ignore"):  # a number beyond float32 becomes infinite, which the graph's check reports
@@ -75,7 +66,7 @@ def as_features(values: Any) -> Array:
 
 def as_split(train: Any, valid: Any, test: Any, *, nodes: int) -> Split:
     """Make a split of three sets, each given as node ids or as a mask over the nodes."""
-    return Split(*(as_ids(part, which, nodes) for part, which in ((train, "train"), (valid, "valid"), (test, "test"))))
+    return Split(as_ids(train, "train", nodes), as_ids(valid, "valid", nodes), as_ids(test, "test", nodes))
 
 
 def named_split(words: Sequence[str | None], *, place: Callable[[int], str]) -> Split:
@@ -91,12 +82,63 @@ def named_split(words: Sequence[str | None], *, place: Callable[[int], str]) -> 
 def as_ids(values: Any, which: str, nodes: int) -> Array:
     """Return sorted node ids, from ids or from a mask."""
     values = np.asarray(values)
-    if values.dtype.kind == "b" and values.shape != (nodes,):
-        raise ShapeError(
-            f"The {which} mask has the shape {values.shape}, the graph {nodes:,} nodes.\nGive one per node."
-        )
     if values.dtype.kind == "b":
+        if values.shape != (nodes,):
+            raise ShapeError(f"The {which} mask has the shape {values.shape} for {nodes:,} nodes.\nGive one per node.")
         return np.flatnonzero(values).astype(np.int64)
     if values.size and values.dtype.kind not in "iu":
         raise FormatError(f"The {which} set is of type {values.dtype}.\nExpected node ids or a mask of true and false.")
     return np.unique(values).astype(np.int64)
+
+
+def encode_labels(values: Any) -> tuple[Array, tuple[str, ...]]:
+    """Return the class number of every node, (N,) int64 with −1 = unknown, and the names of the classes."""
+    array = np.asarray(values)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        raise ShapeError(f"Labels have the shape {array.shape}.\nExpected one class per node: one dimension.")
+    if array.dtype.kind == "f":
+        array = whole_numbers(array)
+    return encode_numbers(array) if array.dtype.kind in "iub" else encode_strings(array)
+
+
+def whole_numbers(array: Array) -> Array:
+    """Turn floats into integers, NaN into −1; a fraction is no class."""
+    known = ~np.isnan(array)
+    fractions = known & ((array != np.floor(array)) | np.isinf(array))
+    if fractions.any():
+        at = int(np.argmax(fractions))
+        raise LabelError(
+            f"The label of node {at:,} is {array[at]}.\n"
+            "Labels are classes: integers or strings. Numbers to be predicted as such are another task (regression)."
+        )
+    numbers = np.full(len(array), UNKNOWN, dtype=np.int64)
+    numbers[known] = array[known].astype(np.int64)
+    return numbers
+
+
+def encode_numbers(array: Array) -> tuple[Array, tuple[str, ...]]:
+    """Number the classes in numeric order."""
+    array = array.astype(np.int64)
+    if len(array) and int(array.min()) < UNKNOWN:
+        at = int(np.argmin(array))
+        raise LabelError(f"The label of node {at:,} is {array[at]}.\nLabels must be 0 or more, or −1 where unknown.")
+    labels = np.full(len(array), UNKNOWN, dtype=np.int64)
+    classes, labels[array >= 0] = np.unique(array[array >= 0], return_inverse=True)
+    return labels, tuple(map(str, classes.tolist()))
+
+
+def encode_strings(array: Array) -> tuple[Array, tuple[str, ...]]:
+    """Number the classes in alphabetical order; integers among objects are still numbers."""
+    values = ["" if is_unknown(value) else value for value in array.tolist()]
+    if all(value == "" or isinstance(value, Integral) for value in values):
+        return encode_numbers(np.array([UNKNOWN if value == "" else int(value) for value in values], dtype=np.int64))
+    words = [value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value) for value in values]
+    number = {name: at for at, name in enumerate(sorted({*words} - {""}))}
+    return np.array([number.get(word, UNKNOWN) for word in words], dtype=np.int64), tuple(number)
+
+
+def is_unknown(value: object) -> bool:
+    """Say whether a single label stands for "not known"."""
+    return value is None or value in ("", b"", "-1", UNKNOWN) or (isinstance(value, float) and math.isnan(value))

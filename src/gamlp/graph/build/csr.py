@@ -50,9 +50,7 @@ def _ends(source: Array, target: Array, nodes: int, run: Run) -> tuple[Array, Ar
     """Refuse lists of different lengths, and edges that name no node."""
     source, target = np.asarray(source), np.asarray(target)
     if source.ndim != 1 or source.shape != target.shape:
-        raise ShapeError(
-            f"The edges have {source.size:,} sources and {target.size:,} targets.\nEvery edge needs one of each."
-        )
+        raise ShapeError(f"The edges have {source.size:,} sources and {target.size:,} targets.\nEvery edge needs both.")
     for ends in (source, target):
         if ends.dtype.kind not in "iu" and len(ends):
             raise IdError(f"The ends of the edges are of type {ends.dtype}.\nExpected whole numbers from 0 on.")
@@ -64,4 +62,4 @@ def _plain(ends: Array) -> Array:
     """Return long lists of int32 and all of int64 as they are, others as int64: each type is compiled for itself."""
     if len(ends) < 2**20 or ends.dtype not in (np.int32, np.int64):
         return ends.astype(np.int64)
-    return np.asarray(ends)
+    return np.ascontiguousarray(ends)

@@ -68,7 +68,7 @@ def build_adjacency(
 def _open(folder: Path, plan: dict[str, object]) -> dict[str, object]:
     """Return how far this work is; what belongs to other work is removed."""
     (folder / "chunks").mkdir(parents=True, exist_ok=True)
-    there = _read_state(folder / "edges.json")
+    there = read_state(folder / "edges.json")
     built = there.get("built") and there.get("key") == plan["key"]  # on the disk, whatever happened since
     if built or {key: there.get(key) for key in plan} == plan:
         return there
@@ -78,7 +78,8 @@ def _open(folder: Path, plan: dict[str, object]) -> dict[str, object]:
     return {}
 
 
-def _read_state(path: Path) -> dict[str, Any]:
+def read_state(path: Path) -> dict[str, Any]:
+    """Return what was written of work that was stopped; nothing where there is none."""
     try:
         return dict(read_json(path))
     except GamlpError:
@@ -90,8 +91,10 @@ def _in_one_go(folder: Path, source: EdgeStream, shape: Shape, size: int, thread
     if source.estimate is None or source.estimate > size:
         return False
     for *ends, weights in full_chunks(prefetch(source.batches(0)), shape, max(1, source.estimate)):
-        options = {"symmetric": shape.symmetric, "self_loops": shape.self_loops, "threads": threads}
-        adjacency = adjacency_from_edges(*ends, nodes=shape.nodes, weights=weights, **options)
+        both, loops = shape.symmetric, shape.self_loops
+        adjacency = adjacency_from_edges(
+            *ends, nodes=shape.nodes, weights=weights, symmetric=both, self_loops=loops, threads=threads
+        )
         for name in ("indptr", "indices", "weights") if shape.weighted else ("indptr", "indices"):
             write_array(folder / f"{name}.npy", getattr(adjacency, name))
         return True
@@ -181,7 +184,7 @@ def gather(
 def _finished_ranges(out: Path, ranges: list[tuple[int, int]], shape: Shape) -> dict[str, Any]:
     """Return what is finished; nothing, where the ranges were cut otherwise or the files are not as long."""
     nothing = {"ranges": 0, "rows": 0, "entries": 0}
-    there = _read_state(out / "chunks" / "ranges.json") or {**nothing, "cuts": []}
+    there = read_state(out / "chunks" / "ranges.json") or {**nothing, "cuts": []}
     sizes = {"indptr": 8 * there["rows"], "indices": np.dtype(shape.id_type).itemsize * there["entries"]}
     sizes |= {"weights": 4 * there["entries"]} if shape.weighted else {}
     paths = {out / f"{name}.npy": HEADER + size for name, size in sizes.items()}

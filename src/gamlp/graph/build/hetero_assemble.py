@@ -7,16 +7,15 @@ keeps lengths and angles nearly as they are; its seed is fixed by the type's nam
 from __future__ import annotations
 
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gamlp.errors import FormatError, IdError, InputError, ShapeError, did_you_mean
-from gamlp.graph.build.assemble import as_features
+from gamlp.graph.build.assemble import as_features, as_labels
 from gamlp.graph.build.csr import adjacency_from_edges
-from gamlp.graph.build.encode_labels import encode_labels
 from gamlp.graph.graph import check_features
 from gamlp.graph.hetero import HeteroGraph, NodeType, Relation, added
 from gamlp.graph.splits import Split, SplitRule
@@ -51,68 +50,58 @@ def assemble_hetero(
 ) -> HeteroGraph:
     """Put a graph together from types and relations, and check it."""
     if target not in types:
-        raise InputError(
-            f"The target type is '{target}', which the graph does not have.\n{did_you_mean(target, types)}"
-        )
+        raise InputError(f"The target type is '{target}', which the graph lacks.\n{did_you_mean(target, types)}")
     if not relations:
         raise InputError("The graph has no relations.\nName at least one, with the types that it joins.")
-    order = [target, *(kind for kind in types if kind != target)]
-    starts = dict(zip(order, np.cumsum([0, *(types[kind].nodes for kind in order[:-1])]).tolist(), strict=True))
-    nodes = sum(part.nodes for part in types.values())
-    joined = tuple(checked_relation(key, part, types, starts) for key, part in relations.items())
+    types = {target: types[target], **types}  # the target first
+    ends = np.cumsum([part.nodes for part in types.values()]).tolist()
+    kinds = {
+        kind: NodeType(kind, end - part.nodes, end, part.features is not None)
+        for (kind, part), end in zip(types.items(), ends, strict=True)
+    }
+    nodes, part = ends[-1], types[target]
+    joined = tuple(checked_relation(key, one, kinds) for key, one in relations.items())
     adjacencies = {one.name: adjacency_from_edges(one.heads, one.tails, nodes=nodes) for one in joined}
-    features, notes = one_width({kind: types[kind] for kind in order}, nodes, starts)
-    labels, classes = target_labels(types[target], target, nodes)
-    split = types[target].split
-    return HeteroGraph(
-        adjacency=added(list(adjacencies.values())),
-        features=features,
-        labels=labels,
-        classes=classes,
-        split=SplitRule() if split is None else split,
-        names=all_names({kind: types[kind] for kind in order}),
-        name=name,
-        feature_names=tuple(f"{kind}.{column}" for kind in order for column in types[kind].feature_names or ()) or None,
-        types=tuple(
-            NodeType(kind, starts[kind], starts[kind] + types[kind].nodes, types[kind].features is not None)
-            for kind in order
-        ),
-        relations=joined,
-        notes=tuple(notes),
-        adjacencies=adjacencies,
-    ).check()
+    features, notes = one_width(types, kinds)
+    columns = tuple(f"{kind}.{column}" for kind in types for column in types[kind].feature_names or ())
+    labels, classes = target_labels(part, target, nodes)
+    split, names = part.split or SplitRule(), all_names(list(types.values()))
+    plain = (added(list(adjacencies.values())), features, labels, classes, split, names, name, columns or None)
+    return HeteroGraph(*plain, tuple(kinds.values()), joined, tuple(notes), adjacencies).check()
 
 
-def checked_relation(
-    name: str, part: RelationParts, types: Mapping[str, TypeParts], starts: Mapping[str, int]
-) -> Relation:
-    """Refuse unknown types and ids out of range; return the relation with its ends numbered among all nodes."""
-    ends = []
-    for kind, ids in ((part.source, np.asarray(part.heads)), (part.target, np.asarray(part.tails))):
+def check_types(relation: str, source: str, target: str, types: Collection[str]) -> None:
+    """Refuse a relation that joins a type that is not there."""
+    for kind in (source, target):
         if kind not in types:
             raise InputError(
-                f"Relation '{name}' joins '{part.source}' and '{part.target}'; there is no type '{kind}'.\n"
+                f"Relation '{relation}' joins '{source}' and '{target}'; there is no type '{kind}'.\n"
                 f"{did_you_mean(kind, types)}"
             )
+
+
+def checked_relation(name: str, part: RelationParts, kinds: Mapping[str, NodeType]) -> Relation:
+    """Refuse unknown types and ids out of range; return the relation with its ends numbered among all nodes."""
+    check_types(name, part.source, part.target, kinds)
+    ends = []
+    for kind, ids in ((part.source, np.asarray(part.heads)), (part.target, np.asarray(part.tails))):
         if len(ids) and ids.dtype.kind not in "iu":
             raise FormatError(f"The ends of relation '{name}' are of type {ids.dtype}.\nExpected whole numbers.")
-        count = types[kind].nodes
+        count = kinds[kind].nodes
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < count:
             wrong = int(ids.min()) if ids.min() < 0 else int(ids.max())
             raise IdError(
                 f"Relation '{name}' names {kind} {wrong:,}, there are {count:,} nodes of this type.\n"
                 f"Its ends must lie between 0 and {count - 1:,}."
             )
-        ends.append(ids.astype(np.int64) + starts[kind])
+        ends.append(ids.astype(np.int64) + kinds[kind].start)
     if len(ends[0]) != len(ends[1]):
-        raise ShapeError(
-            f"Relation '{name}' has {len(ends[0]):,} sources and {len(ends[1]):,} targets.\n"
-            "Every edge needs one of each."
-        )
+        sources, targets = map(len, ends)
+        raise ShapeError(f"Relation '{name}' has {sources:,} sources and {targets:,} targets.\nEvery edge needs both.")
     return Relation(name, part.source, part.target, *ends)
 
 
-def one_width(types: Mapping[str, TypeParts], nodes: int, starts: Mapping[str, int]) -> tuple[Array, list[str]]:
+def one_width(types: Mapping[str, TypeParts], kinds: Mapping[str, NodeType]) -> tuple[Array, list[str]]:
     """Return the features of all nodes (N, F), zeros where a type has none, and what was projected."""
     given = {kind: as_features(part.features) for kind, part in types.items() if part.features is not None}
     for kind, values in given.items():
@@ -123,17 +112,15 @@ def one_width(types: Mapping[str, TypeParts], nodes: int, starts: Mapping[str, i
             )
         check_features(values, types[kind].nodes)
     width = max((values.shape[1] for values in given.values()), default=0)
-    features, notes = np.zeros((nodes, width), np.float32), []
+    features = np.zeros((sum(part.nodes for part in types.values()), width), np.float32)
     for kind, values in given.items():
-        rows = features[starts[kind] : starts[kind] + len(values)]
-        if values.shape[1] == width:
-            rows[:] = values
-        else:
-            rows[:] = projected(values, width, key=kind)
-            notes.append(
-                f"The {values.shape[1]:,} features of '{kind}' were projected at random to {width:,}, the widest."
-            )
-    return features, notes
+        same = values.shape[1] == width
+        features[kinds[kind].start : kinds[kind].stop] = values if same else projected(values, width, key=kind)
+    return features, [
+        f"The {values.shape[1]:,} features of '{kind}' were projected at random to {width:,}, the widest."
+        for kind, values in given.items()
+        if values.shape[1] != width
+    ]
 
 
 def projected(values: Array, width: int, *, key: str) -> Array:
@@ -145,21 +132,14 @@ def projected(values: Array, width: int, *, key: str) -> Array:
 
 def target_labels(part: TypeParts, target: str, nodes: int) -> tuple[Array, tuple[str, ...]]:
     """Return the labels of all N nodes, −1 for those of other types, and the classes."""
-    if part.labels is None:
-        return np.full(nodes, -1, dtype=np.int64), ()
-    known, classes = (part.labels, part.classes) if part.classes is not None else encode_labels(part.labels)
+    known, classes = as_labels(part.labels, part.classes, part.nodes)
     if len(known) != part.nodes:
-        raise ShapeError(
-            f"There are {len(known):,} labels for {part.nodes:,} nodes of '{target}'.\nGive one each, −1 where unknown."
-        )
-    labels = np.full(nodes, -1, dtype=np.int64)
-    labels[: part.nodes] = known
-    return labels, classes
+        raise ShapeError(f"There are {len(known):,} labels for {part.nodes:,} nodes of '{target}'.\nGive one each.")
+    return np.append(known, np.full(nodes - part.nodes, -1, dtype=np.int64)), classes
 
 
-def all_names(types: Mapping[str, TypeParts]) -> Array | None:
+def all_names(parts: list[TypeParts]) -> Array | None:
     """Return the ids that came in, of all types, as the target's are: words or integers; None where it has none."""
-    parts = list(types.values())
     if parts[0].names is None:
         return None
     own = [np.arange(part.nodes) if part.names is None else part.names for part in parts]

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from gamlp.errors import FormatError, IdError, SettingsError
 from gamlp.storage.files import Array
@@ -30,9 +32,7 @@ class NodeIds:
         self._table: tuple[Array, Array] | None = None  # hashes, rows
 
     @classmethod
-    def fill(
-        cls, chunks: Iterable[Any], nodes: int, *, are_strings: bool, path: Path, memory: int | None = None
-    ) -> NodeIds:
+    def fill(cls, chunks: Iterable[Any], nodes: int, *, are_strings: bool, path: Path, memory: int | None) -> NodeIds:
         """Take the ids of the node table, chunk by chunk, as `id_values` returns them: none missing, none twice."""
         from gamlp.graph.build import hashing
 
@@ -49,7 +49,8 @@ class NodeIds:
             if values.null_count:
                 at = filled + int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
                 raise IdError(f"{path}: the id of row {at:,} is empty.\nEvery node needs an id of its own.")
-            at = hashing.insert(hashes, rows, hashes_of(values, strings=are_strings), filled)
+            found = hashes_of(values if are_strings else values.to_numpy(zero_copy_only=False))
+            at = hashing.insert(hashes, rows, found, filled)
             if at >= 0:
                 raise IdError(
                     f"{path}: the id {values[at].as_py()!r} stands in 2 rows or more, row {filled + at:,} is one.\n"
@@ -78,14 +79,10 @@ class NodeIds:
         """Return the rows; what is unknown is below 0 or from `nodes` on."""
         from gamlp.graph.build import hashing
 
-        if self._table is not None and self.are_strings:
-            return np.asarray(hashing.look_up(*self._table, hashes_of(values, strings=True)))
-        numbers, known = spelled_numbers(values)
-        found = numbers
-        if self._table is not None:
-            found = np.asarray(
-                hashing.look_up(*self._table, hashing.hash_numbers(numbers.astype(np.int64, copy=False)))
-            )
+        known = None
+        if not self.are_strings:
+            values, known = spelled_numbers(values)
+        found = values if self._table is None else np.asarray(hashing.look_up(*self._table, hashes_of(values)))
         return found if known is None else np.where(known, found, -1)
 
     def _expected(self) -> str:
@@ -96,9 +93,6 @@ class NodeIds:
 
 def id_values(column: Any, *, path: Path) -> Any:
     """Return a column of ids in one piece, as integers or as strings; floats must be whole numbers."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     if pa.types.is_integer(column.type) and column.type != pa.uint64():
@@ -112,9 +106,6 @@ def id_values(column: Any, *, path: Path) -> Any:
 
 def as_integers(strings: Any) -> Any:
     """Return strings of a text file as integers if each is written as an integer is (007 is not), else as they are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         numbers = pc.cast(strings, pa.int64())
     except pa.ArrowInvalid:
@@ -125,9 +116,6 @@ def as_integers(strings: Any) -> Any:
 
 def spelled_numbers(values: Any) -> tuple[Array, Array | None]:
     """Return integers, and where the values are strings, which of them spell one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_integer(values.type):
         return np.asarray(values.to_numpy(zero_copy_only=False)), None
     known = pc.match_substring_regex(values, INTEGER)
@@ -135,15 +123,12 @@ def spelled_numbers(values: Any) -> tuple[Array, Array | None]:
     return tuple(np.asarray(part.to_numpy(zero_copy_only=False)) for part in (numbers, known))  # type: ignore[return-value]
 
 
-def hashes_of(values: Any, *, strings: bool) -> Array:
-    """Return the hash of each id of an Arrow array, which has no empty ones."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+def hashes_of(values: Any) -> Array:
+    """Return the hash of each id, of an array of integers or an Arrow array of strings, without empty ones."""
     from gamlp.graph.build import hashing
 
-    if not strings:
-        return np.asarray(hashing.hash_numbers(values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)))
+    if isinstance(values, np.ndarray):
+        return np.asarray(hashing.hash_numbers(values.astype(np.int64, copy=False)))
     values = pc.cast(values, pa.large_string())
     _, offsets, data = values.buffers()
     ends = np.frombuffer(offsets, np.int64)[values.offset : values.offset + len(values) + 1]

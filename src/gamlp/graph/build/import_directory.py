@@ -12,26 +12,24 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from glob import escape
-from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 
-from gamlp.errors import GamlpError, InputError, StorageError
+from gamlp.errors import InputError, StorageError
 from gamlp.graph.build.array_files import write_by_columns, write_chunks
 from gamlp.graph.build.edge_chunks import EdgeStream
-from gamlp.graph.build.external_csr import build_adjacency
+from gamlp.graph.build.external_csr import build_adjacency, read_state
 from gamlp.graph.graph import check_labels
+from gamlp.graph.readers.nodes import NodeTable
+from gamlp.graph.readers.tables import GraphFiles
 from gamlp.graph.splits import Split
 from gamlp.graph.store import CONTENTS, check_place, write_contents
 from gamlp.storage.directories import put_in_place
-from gamlp.storage.files import digest, read_array, read_json, write_array, write_json
+from gamlp.storage.files import digest, read_array, write_array, write_json
 from gamlp.storage.locks import is_bare, locked
-
-if TYPE_CHECKING:
-    from gamlp.graph.readers.nodes import NodeTable
-    from gamlp.graph.readers.tables import GraphFiles
 
 MEMORY = 2 * 2**30
 KEY = 16  # letters of the key in the name of a folder that is being put in place
@@ -48,7 +46,7 @@ def import_files(
     ids = files.nodes.ids(memory // 2)
     options = Options(memory // 2 if files.nodes.columns.id else memory, not files.directed, self_loops)
     with working_folder(out, digest(files.key, repr(options)), overwrite=overwrite) as folder:
-        once(folder / "features.npy", partial(write_features, files.nodes))
+        once(folder / "features.npy", lambda path: write_by_columns(path, files.nodes.feature_chunks(), nodes))
         once(folder / "names.npy", partial(write_names, files.nodes))
         labels, classes = files.nodes.labels()
         check_labels(labels, nodes, classes)
@@ -63,17 +61,8 @@ def import_files(
         return finish(folder, out, name=files.name, classes=classes, split=split, feature_names=names)
 
 
-def write_features(nodes: NodeTable, path: Path) -> None:
-    """Write features by columns, chunk by chunk."""
-    chunks = nodes.feature_chunks()
-    first = next(chunks)
-    write_by_columns(path, chain([first], chunks), (nodes.nodes, first.shape[1]))
-
-
 def write_names(nodes: NodeTable, path: Path) -> None:
     """Write the ids that came in: integers, or strings as UTF-8 bytes of one length; none where the row is the id."""
-    import pyarrow.compute as pc
-
     if nodes.columns.id is None:
         return
     if nodes.numbered:
@@ -110,7 +99,7 @@ def working_folder(out: Path, key: str, *, overwrite: bool) -> Iterator[Path]:
                 write_json(whole / "import.json", {"key": key})
                 shutil.rmtree(folder, ignore_errors=True)
                 whole.rename(folder)
-            if begun(folder) != {"key": key}:
+            if read_state(folder / "import.json") != {"key": key}:
                 if folder.exists() and not (folder / "import.json").exists() and not is_bare(folder):
                     raise StorageError(f"{folder} exists and was not made by an import.\nMove it away, then run again.")
                 shutil.rmtree(folder, ignore_errors=True)
@@ -121,14 +110,6 @@ def working_folder(out: Path, key: str, *, overwrite: bool) -> Iterator[Path]:
             f"{out} could not be written: {error.strerror or error}.\n"
             "What was there before is untouched, and finished steps are kept: free some space and run again."
         ) from error
-
-
-def begun(folder: Path) -> Any:
-    """Return what a working folder says it holds; None where there is none."""
-    try:
-        return read_json(folder / "import.json")
-    except GamlpError:
-        return None
 
 
 def finished_folder(out: Path, key: str) -> Path:
@@ -151,8 +132,8 @@ def once(path: Path, write: Callable[[Path], None]) -> None:
 def finish(folder: Path, out: Path, **described: Any) -> dict[str, Any]:
     """Describe the arrays in graph.json, as `write_contents` does, and rename the folder to its place."""
     contents = write_contents(folder, **described)
-    whole = finished_folder(Path(out), begun(folder)["key"])  # without import.json it is known by its name
-    folder.rename(whole)
+    whole = finished_folder(Path(out), read_state(folder / "import.json")["key"])
+    folder.rename(whole)  # without import.json it is known by its name
     for working in WORKING:
         place = whole / working
         shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)

@@ -21,7 +21,7 @@ import numpy as np
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import empty
 from gamlp.storage.numba_cache import cached_njit
-from gamlp.storage.threads import Run
+from gamlp.storage.threads import Run, ranges
 
 ENTRIES_A_BUCKET = 2**15
 MOST_BUCKETS = 2**13
@@ -60,8 +60,8 @@ def bucketed(
     shape: Shape, edges: Edges, buffers: tuple[Array, Array | None] | None = None, *, run: Run, blocks: int
 ) -> tuple[Array, Array | None, Array]:
     """Put edges whose ends have been checked into buckets: return keys, weights, and where each bucket starts."""
-    spans = even(len(edges[0]), blocks)
-    counts = np.zeros((blocks, (shape.nodes >> shape.shift) + 1), np.int64)
+    spans = ranges(len(edges[0]), -(-len(edges[0]) // blocks) or 1)
+    counts = np.zeros((len(spans), (shape.nodes >> shape.shift) + 1), np.int64)
     kind = (shape.symmetric, shape.self_loops, shape.shift)
     run([partial(count, *edges[:2], *kind, *span, counts[block]) for block, span in enumerate(spans)])
     starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
@@ -94,12 +94,6 @@ def shift_of(nodes: int, entries: int) -> int:
     """Return the power of two of rows in a bucket."""
     buckets = min(MOST_BUCKETS, max(1, entries // ENTRIES_A_BUCKET))
     return max(0, (-(-nodes // buckets) - 1).bit_length())
-
-
-def even(count: int, blocks: int) -> list[tuple[int, int]]:
-    """Cut 0 … count−1 into `blocks` ranges of equal length."""
-    cuts = [count * block // blocks for block in range(blocks + 1)]
-    return list(pairwise(cuts))
 
 
 def bucket_ranges(starts: Array, pieces: int) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Graphs that other libraries hold: scipy, PyTorch Geometric, networkx.
+"""Graphs that other libraries hold: scipy, PyTorch Geometric (`Data` and `HeteroData`), networkx.
 
 Features may be numpy, scipy sparse or torch; labels numbers or strings, unknown = −1, NaN, None or the empty string.
 Directed graphs are made undirected unless `symmetric=False`.
@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.errors import FormatError, InputError, ShapeError
+from gamlp.errors import FormatError, InputError, LabelError, ShapeError
 from gamlp.graph.build.assemble import as_split, assemble, named_split
+from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.graph import Graph
+from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.storage.files import Array
 
@@ -39,9 +41,7 @@ def from_scipy(
     except (TypeError, ValueError) as error:
         raise FormatError(f"The adjacency is no matrix ({error}).\nExpected scipy sparse or a numpy array.") from error
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ShapeError(
-            f"The adjacency has the shape {matrix.shape}.\nExpected a square: one row and column per node."
-        )
+        raise ShapeError(f"The adjacency has the shape {matrix.shape}.\nExpected a square: a row and column per node.")
     if matrix.dtype.kind not in "biuf":
         raise FormatError(f"The adjacency is of type {matrix.dtype}.\nExpected numbers or true and false.")
     features = plain(features)
@@ -53,13 +53,12 @@ def from_scipy(
     kept = matrix.data != 0
     values = matrix.data[kept].astype(np.float32)
     return assemble(
-        matrix.row[kept],
-        matrix.col[kept],
+        *(ends[kept] for ends in (matrix.row, matrix.col)),
         features=features,
-        labels=None if labels is None else plain(labels),
+        labels=plain(labels),
         weights=None if (values == 1).all() else values,
         split=split,
-        names=None if names is None else np.asarray(names),
+        names=plain(names),
         symmetric=symmetric,
         name=name,
     )
@@ -76,17 +75,50 @@ def from_pyg(data: Any, *, symmetric: bool = True, name: str = "graph") -> Graph
     features, edges = plain(data.x), plain(data.edge_index)
     if edges.ndim != 2 or len(edges) != 2:
         raise ShapeError(f"edge_index has the shape {edges.shape}.\nExpected (2, edges).")
-    labels, weights = getattr(data, "y", None), getattr(data, "edge_weight", None)
+    weights = plain(getattr(data, "edge_weight", None))
     return assemble(
-        edges[0],
-        edges[1],
+        *edges,
         features=features,
-        labels=None if labels is None else plain(labels),
-        weights=None if weights is None else plain(weights).reshape(-1),
+        labels=plain(getattr(data, "y", None)),
+        weights=None if weights is None else weights.reshape(-1),
         split=split_of(data, len(features)),
         symmetric=symmetric,
         name=name,
     )
+
+
+def from_pyg_hetero(data: Any, *, target: str | None = None, name: str = "graph") -> HeteroGraph:
+    """Take a graph from a `HeteroData`: x and y of its node types, edge_index of its edge types, and masks.
+
+    The target is the one type that has y, unless named. Reverse relations, as `ToUndirected` adds them, are left out:
+    every relation counts in both directions already.
+    """
+    if not hasattr(data, "node_types") or not hasattr(data, "edge_types"):
+        raise InputError("The data has no node and edge types.\nExpected torch_geometric.data.HeteroData.")
+    labelled = [kind for kind in data.node_types if data[kind].get("y") is not None]
+    if target is None and len(labelled) != 1:
+        raise LabelError(
+            f"{len(labelled)} types of nodes have labels (y): {', '.join(labelled) or 'none'}.\n"
+            "Expected one, or say which is the target."
+        )
+    types, relations, names = {}, {}, [key[1] for key in data.edge_types]
+    for kind in data.node_types:
+        store, nodes = data[kind], int(data[kind].num_nodes)
+        types[kind] = TypeParts(nodes, plain(store.get("x")), plain(store.get("y")), split=split_of(store, nodes))
+    for key in data.edge_types:
+        if not is_reverse(data, key):
+            edges = plain(data[key].edge_index)
+            own_name = key[1] if names.count(key[1]) == 1 else "-".join(key)
+            relations[own_name] = RelationParts(key[0], key[2], edges[0], edges[1])
+    return assemble_hetero(types, relations, target=labelled[0] if target is None else target, name=name)
+
+
+def is_reverse(data: Any, key: tuple[str, str, str]) -> bool:
+    """Tell whether an edge type only repeats another one backwards."""
+    source, name, target = key
+    forward = (target, name.removeprefix("rev_"), source)
+    found = name.startswith("rev_") and forward in data.edge_types
+    return found and data[forward].edge_index.shape == data[key].edge_index.shape
 
 
 def from_networkx(
@@ -106,12 +138,10 @@ def from_networkx(
     nodes = list(graph.nodes(data=True))
     row = {node: at for at, (node, _) in enumerate(nodes)}
     edges = list(graph.edges(data=True))
-    wanted = [features] if isinstance(features, str) else list(features)
     sets = [attributes.get(split) for _, attributes in nodes]
     return assemble(
-        np.array([row[start] for start, _, _ in edges], dtype=np.int64),
-        np.array([row[end] for _, end, _ in edges], dtype=np.int64),
-        features=node_features(nodes, wanted),
+        *np.array([(row[start], row[end]) for start, end, _ in edges], dtype=np.int64).reshape(-1, 2).T,
+        features=node_features(nodes, [features] if isinstance(features, str) else list(features)),
         labels=None if label is None else np.array([attributes.get(label) for _, attributes in nodes], dtype=object),
         weights=None if weight is None else np.array([float(attributes.get(weight, 1)) for *_, attributes in edges]),
         split=named_split(sets, place=lambda at: f"node {nodes[at][0]!r}") if split else None,
@@ -122,19 +152,18 @@ def from_networkx(
 
 
 def plain(values: Any) -> Any:
-    """Return torch tensors, lists and frames as numpy arrays, scipy matrices as they are."""
+    """Return torch tensors, lists and frames as numpy arrays, scipy matrices and None as they are."""
     if hasattr(values, "detach"):
         return values.detach().cpu().numpy()
-    return values if hasattr(values, "toarray") else np.asarray(values)
+    return values if values is None or hasattr(values, "toarray") else np.asarray(values)
 
 
 def split_of(data: Any, nodes: int) -> Split | None:
     """Return the split that the masks make, or None where there is no training mask."""
-    masks = [getattr(data, f"{part}_mask", None) for part in ("train", "val", "test")]
+    masks = [plain(getattr(data, f"{part}_mask", None)) for part in ("train", "val", "test")]
     if masks[0] is None:
         return None
-    empty = np.zeros(nodes, dtype=bool)
-    sets = [empty if mask is None else plain(mask).astype(bool) for mask in masks]
+    sets = [np.zeros(nodes, dtype=bool) if mask is None else mask.astype(bool) for mask in masks]
     return as_split(*(mask[:, 0] if mask.ndim == 2 else mask for mask in sets), nodes=nodes)
 
 
@@ -153,9 +182,8 @@ def node_features(nodes: list[tuple[Any, dict[str, Any]]], wanted: list[str]) ->
         except (ValueError, TypeError) as error:
             raise FormatError(f"Features of node {node!r} are no numbers ({error}).\nDrop or encode them.") from None
         if rows and len(row) != len(rows[0]):
-            raise ShapeError(
-                f"Node {node!r} has {len(row):,} features, the first node {len(rows[0]):,}.\nAll nodes need as many."
-            )
+            first = len(rows[0])
+            raise ShapeError(f"Node {node!r} has {len(row):,} features, the first node {first:,}.\nAll need as many.")
         rows.append(row)
     return np.array(rows, dtype=np.float32).reshape(len(rows), -1) if rows else np.empty((0, 0), dtype=np.float32)
 

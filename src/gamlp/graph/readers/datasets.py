@@ -8,16 +8,15 @@ needs no loading.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gamlp.errors import FormatError, InputError, MissingFileError, SettingsError, did_you_mean
 from gamlp.graph.graph import Graph
-from gamlp.graph.readers import hetero_ogb, ogb, planetoid
-from gamlp.graph.readers.amazon_coauthor import read_npz
-from gamlp.graph.readers.hetero_tables import is_hetero_folder, read_hetero_tables
-from gamlp.graph.readers.tables import GraphFiles, open_tables
+from gamlp.graph.readers import debian, ogb, planetoid
+from gamlp.graph.readers.npz_arrays import read_npz
+from gamlp.graph.readers.tables import GraphFiles, is_hetero_folder, open_tables, read_hetero_tables, read_tables
 from gamlp.graph.store import is_graph_folder, load_graph
 
 ROOT = Path("data")
@@ -33,27 +32,30 @@ class Dataset:
     features: int
     classes: int
     split: tuple[int, int, int]  # train, valid, test
-    folders: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()  # none = built in
     files: tuple[tuple[str, ...], ...] = ()
-    read: Callable[[Path], Graph] | None = None  # from its folder; None = built in
+    read: Callable[[Path], Graph] = field(kw_only=True)  # from its folder
     open: Callable[[Path], GraphFiles] | None = None  # of those that can be imported within a memory limit
 
-    def find(self, root: Path) -> Path | None:
-        """Return the folder that holds all files of one of the lists, or None."""
-        for folder in self.folders:
-            for files in self.files:
-                if all((root / folder / file).is_file() for file in files):
-                    return root / folder
-        return None
-
-    def missing(self, root: Path) -> list[str]:
-        """Return the files that are not there, below the root, for the folder and list that lack fewest."""
+    def lacking(self, root: Path) -> tuple[Path, list[str]]:
+        """Return the folder that lacks fewest files of one of the lists, and these, below the root."""
         options = [
-            [f"{folder}/{file}" for file in files if not (root / folder / file).is_file()]
+            (root / folder, [f"{folder}/{file}" for file in files if not (root / folder / file).is_file()])
             for folder in self.folders
             for files in self.files
         ]
-        return min(options, key=len, default=[])
+        return min(options, key=lambda option: len(option[1]), default=(root, []))
+
+    def find(self, root: Path | None) -> Path:
+        """Return the folder that holds all files of one of the lists, or say which are missing."""
+        root = Path(root or ROOT)
+        folder, missing = self.lacking(root)
+        if missing:
+            raise MissingFileError(
+                f"{self.name} is not complete below {root}: {len(missing)} of its files are missing.\n"
+                f"Put these files there (or name another folder with --root): {', '.join(missing)}"
+            )
+        return folder
 
 
 @dataclass(frozen=True)
@@ -75,25 +77,10 @@ class DatasetInfo:
 
 def load_dataset(name: str, root: Path | None = None) -> Graph:
     """Read a data set by its name."""
-    root = ROOT if root is None else Path(root)
     dataset = find_dataset(name)
     if dataset is None:
         raise MissingFileError(f"There is no data set '{name}'.\n{did_you_mean(name, DATASETS)}")
-    if dataset.read is None:
-        return read_built_in(dataset.name)
-    return dataset.read(found_folder(dataset, root))
-
-
-def found_folder(dataset: Dataset, root: Path) -> Path:
-    """Return where a data set's files are, or say which are missing."""
-    folder = dataset.find(root)
-    if folder is None:
-        missing = dataset.missing(root)
-        raise MissingFileError(
-            f"{dataset.name} is not complete below {root}: {len(missing)} of its files are missing.\n"
-            f"Put these files there (or name another folder with --root): {', '.join(missing)}"
-        )
-    return folder
+    return dataset.read(dataset.find(root))
 
 
 def find_dataset(name: str) -> Dataset | None:
@@ -103,73 +90,28 @@ def find_dataset(name: str) -> Dataset | None:
 
 def describe_datasets(root: Path | None = None) -> list[DatasetInfo]:
     """List the known data sets, and which of them are on disk."""
-    root = ROOT if root is None else Path(root)
     return [
         DatasetInfo(
             *(dataset.name, dataset.nodes, dataset.edges, dataset.features, dataset.classes, *dataset.split),
-            place=dataset.folders[0] if dataset.folders else "",
-            on_disk=dataset.read is None or dataset.find(root) is not None,
-            built_in=dataset.read is None,
+            place=next(iter(dataset.folders), ""),
+            on_disk=not dataset.lacking(Path(root or ROOT))[1],
+            built_in=not dataset.folders,
         )
         for dataset in DATASETS.values()
     ]
 
 
 def read_graph(what: str | Path | Sequence[str | Path], *, root: Path | None = None, **table_options: Any) -> Graph:
-    """Read a graph from a known name, a graph directory, or table files: edges, or edges and nodes."""
+    """Read a graph from a known name, a graph directory, or table files: edges, or edges and nodes.
+
+    A name comes first, `./name` is always a folder.
+    """
     given = [what] if isinstance(what, str | Path) else list(what)
-    if are_files(given):
-        return open_tables(*map(Path, given), in_memory=True, **table_options).read()
-    refuse_options(given, table_options)
-    return read_named(str(given[0]), root)
-
-
-def open_graph(what: Sequence[str | Path], *, root: Path | None = None, **table_options: Any) -> GraphFiles:
-    """Open table files, or one of OGB's data sets, to be imported within a memory limit."""
-    if are_files(what):
-        return open_tables(*map(Path, what), **table_options)
-    refuse_options(what, table_options)
-    dataset = find_dataset(str(what[0]))
-    if dataset is None or dataset.open is None:
-        raise SettingsError(
-            f"--memory was given for '{what[0]}', which is neither a file of edges nor one of OGB's data sets.\n"
-            "Leave it out: this graph is read as a whole."
-        )
-    return dataset.open(found_folder(dataset, ROOT if root is None else root))
-
-
-def are_files(given: Sequence[str | Path]) -> bool:
-    """Say whether EDGES [NODES] were named, rather than a data set or a folder; a known name comes first."""
-    if not given or len(given) > 2:
-        raise InputError(
-            f"{len(given)} graphs or files were named.\n"
-            "Name one data set, one graph directory, or the edges and the nodes of one graph."
-        )
-    if len(given) == 1 and find_dataset(str(given[0])) is not None:
-        return False
-    first = Path(given[0])
-    if len(given) == 2 and not first.is_file():
-        raise MissingFileError(f"{first} is not there, or no file.\nOf two files, the first must be the list of edges.")
-    if first.exists() and not first.is_file() and not first.is_dir():
-        raise FormatError(f"{first} is not a regular file.\nA file of edges, or a graph directory, was expected.")
-    return first.is_file()
-
-
-def refuse_options(given: Sequence[str | Path], table_options: dict[str, Any]) -> None:
-    """Refuse options that only say how table files are read."""
-    options = sorted(key for key, value in table_options.items() if value not in (None, False))
-    if options:
-        raise SettingsError(
-            f"{', '.join(options)} was given for '{given[0]}', which is not a file.\n"
-            "These options say how to read table files; leave them out."
-        )
-
-
-def read_named(name: str, root: Path | None) -> Graph:
-    """Read a known data set or a graph directory; a name comes first, `./name` is always a folder."""
+    if are_files(given, table_options):
+        return read_tables(*map(Path, given), **table_options)
+    name, folder = str(given[0]), Path(given[0])
     if find_dataset(name) is not None:
         return load_dataset(name, root)
-    folder = Path(name)
     if is_graph_folder(folder):
         return load_graph(folder)
     if is_hetero_folder(folder):
@@ -183,11 +125,39 @@ def read_named(name: str, root: Path | None) -> Graph:
     raise MissingFileError(f"There is no data set, folder or file '{name}'.\n{did_you_mean(name, DATASETS)}")
 
 
-def read_built_in(name: str) -> Graph:
-    """Read a data set that comes along."""
-    from gamlp.graph.readers.debian import load_debian, load_debian_hetero
+def open_graph(what: Sequence[str | Path], *, root: Path | None = None, **table_options: Any) -> GraphFiles:
+    """Open table files, or one of OGB's data sets, to be imported within a memory limit."""
+    if are_files(what, table_options):
+        return open_tables(*map(Path, what), **table_options)
+    dataset = find_dataset(str(what[0]))
+    if dataset is None or dataset.open is None:
+        raise SettingsError(
+            f"--memory was given for '{what[0]}', which is neither a file of edges nor one of OGB's data sets.\n"
+            "Leave it out: this graph is read as a whole."
+        )
+    return dataset.open(dataset.find(root))
 
-    return load_debian_hetero() if name == "debian-hetero" else load_debian()
+
+def are_files(given: Sequence[str | Path], table_options: dict[str, Any]) -> bool:
+    """Say whether EDGES [NODES] were named, rather than a data set or a folder, for which the options mean nothing."""
+    if not given or len(given) > 2:
+        raise InputError(
+            f"{len(given)} graphs or files were named.\n"
+            "Name one data set, one graph directory, or the edges and the nodes of one graph."
+        )
+    first, known = Path(given[0]), len(given) == 1 and find_dataset(str(given[0])) is not None
+    if len(given) == 2 and not first.is_file():
+        raise MissingFileError(f"{first} is not there, or no file.\nOf two files, the first must be the list of edges.")
+    if not known and first.exists() and not first.is_file() and not first.is_dir():
+        raise FormatError(f"{first} is not a regular file.\nA file of edges, or a graph directory, was expected.")
+    files = first.is_file() and not known
+    options = sorted(key for key, value in table_options.items() if value not in (None, False))
+    if options and not files:
+        raise SettingsError(
+            f"{', '.join(options)} was given for '{given[0]}', which is not a file.\n"
+            "These options say how to read table files; leave them out."
+        )
+    return files
 
 
 def _planetoid(title: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int]) -> Dataset:
@@ -207,7 +177,7 @@ def _npz(title: str, file: str, sizes: tuple[int, int, int, int]) -> Dataset:
 
 
 def _ogb(name: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int], made: str) -> Dataset:
-    ids = tuple(f"split/{made}/{part}.csv.gz" for part in ogb.SETS)
+    ids = tuple(f"split/{made}/{part}" for part in ogb.SETS)
     files = tuple((*(f"raw/{file}" for file in form), *ids) for form in (ogb.TEXT, ogb.BINARY))
     return Dataset(
         *(name, *sizes, split, (name.replace("-", "_"), name), files),
@@ -216,11 +186,12 @@ def _ogb(name: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int
     )
 
 
+PACKAGES = (6_344, 1_903, 55_189)  # train, valid, test of both Debian graphs
 DATASETS: dict[str, Dataset] = {
     dataset.name: dataset
     for dataset in (  # nodes, edges, features, classes; train, valid, test
-        Dataset("debian", 63_436, 318_970, 128, 58, (6_344, 1_903, 55_189)),
-        Dataset("debian-hetero", 100_296, 557_960, 128, 58, (6_344, 1_903, 55_189)),
+        Dataset("debian", 63_436, 318_970, 128, 58, PACKAGES, read=lambda _: debian.load_debian()),
+        Dataset("debian-hetero", 100_296, 557_960, 128, 58, PACKAGES, read=lambda _: debian.load_debian_hetero()),
         _planetoid("Cora", (2_708, 5_278, 1_433, 7), (140, 500, 1_000)),
         _planetoid("CiteSeer", (3_327, 4_552, 3_703, 6), (120, 500, 1_000)),
         _planetoid("PubMed", (19_717, 44_324, 500, 3), (60, 500, 1_000)),
@@ -232,12 +203,9 @@ DATASETS: dict[str, Dataset] = {
         _ogb("ogbn-products", (2_449_029, 61_859_140, 100, 47), (196_615, 39_323, 2_213_091), "sales_ranking"),
         _ogb("ogbn-papers100M", (111_059_956, 1_615_685_872, 128, 172), (1_207_179, 125_265, 214_338), "time"),
         Dataset(
-            "ogbn-mag",
-            *(1_939_743, 21_111_007, 128, 349),
-            split=(629_571, 64_879, 41_939),
-            folders=("ogbn_mag", "ogbn-mag"),
-            files=(hetero_ogb.FILES,),
-            read=lambda folder: hetero_ogb.read_ogb_hetero(folder, "ogbn-mag"),
+            *("ogbn-mag", 1_939_743, 21_111_007, 128, 349, (629_571, 64_879, 41_939)),
+            *(("ogbn_mag", "ogbn-mag"), (ogb.MAG_FILES,)),
+            read=lambda folder: ogb.read_ogb_hetero(folder, "ogbn-mag"),
         ),
     )
 }

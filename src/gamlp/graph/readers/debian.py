@@ -21,6 +21,8 @@ from importlib import resources
 
 import numpy as np
 
+from gamlp.graph.build.assemble import assemble
+from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.splits import Split
@@ -35,24 +37,18 @@ KINDS = ("depends", "recommends", "suggests")
 
 def load_debian() -> Graph:
     """Return the graph of packages: features (N, 128), undirected edges of all three kinds, sections as classes."""
-    from gamlp.graph.build.csr import adjacency_from_edges
-
     stored = read_stored("debian.npz")
     names = unpack_names(stored["names"])
     edges = [unpack_rows(stored, kind) for kind in KINDS]
-    return Graph(
-        adjacency=adjacency_from_edges(
-            np.concatenate([source for source, _ in edges]),
-            np.concatenate([target for _, target in edges]),
-            nodes=len(names),
-        ),
+    return assemble(
+        *np.concatenate(edges, axis=1),
         features=describe(stored),
         labels=stored["labels"].astype(np.int64),
         classes=tuple(unpack_names(stored["classes"]).tolist()),
         split=split_by_popularity(popularity(edges, len(names))),
         names=names,
         name="debian",
-    ).check()
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,26 +68,23 @@ def read_parts() -> DebianParts:
     """Return packages, maintainers, source packages and tags, and the six relations between them."""
     stored, twin = read_stored("debian.npz"), read_stored("debian-hetero.npz")
     types = {"package": "names", "maintainer": "maintainers", "source": "sources", "tag": "tags"}
+    ends = {"maintained_by": "maintainer", "built_from": "source", "has_tag": "tag"}
     packages = np.arange(len(stored["labels"]), dtype=np.int64)
+    relations = {kind: unpack_rows(stored, kind) for kind in KINDS}
+    relations |= {name: (packages, twin[name].astype(np.int64)) for name in ("maintained_by", "built_from")}
     return DebianParts(
         names={kind: unpack_names((stored | twin)[key]) for kind, key in types.items()},
-        ends=dict.fromkeys(KINDS, "package")
-        | {"maintained_by": "maintainer", "built_from": "source", "has_tag": "tag"},
-        relations={kind: unpack_rows(stored, kind) for kind in KINDS}
-        | {name: (packages, twin[name].astype(np.int64)) for name in ("maintained_by", "built_from")}
-        | {"has_tag": unpack_rows(twin, "has_tag")},
+        ends=dict.fromkeys(KINDS, TARGET) | ends,
+        relations=relations | {"has_tag": unpack_rows(twin, "has_tag")},
     )
 
 
 def load_debian_hetero() -> HeteroGraph:
     """Return `debian-hetero`: the packages with maintainers, sources and tags, which have no features."""
-    from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
-
     packages, parts = load_debian(), read_parts()
     types = {kind: TypeParts(len(names), names=names) for kind, names in parts.names.items()}
-    types[TARGET] = TypeParts(
-        packages.nodes, packages.features, packages.labels, packages.classes, packages.split, packages.names
-    )
+    known = packages.features, packages.labels, packages.classes, packages.split, packages.names
+    types[TARGET] = TypeParts(packages.nodes, *known)
     relations = {name: RelationParts(TARGET, parts.ends[name], *ends) for name, ends in parts.relations.items()}
     return assemble_hetero(types, relations, target=TARGET, name="debian-hetero")
 
@@ -105,8 +98,7 @@ def popularity(edges: Sequence[tuple[Array, Array]], nodes: int) -> Array:
 def split_by_popularity(count: Array) -> Split:
     """Most asked for first, equals by number: 10 % train, the next 3 % validate, the rest test."""
     order = np.argsort(-count, kind="stable")
-    train = round(TRAIN_SHARE * len(order))
-    valid = round(VALID_SHARE * len(order))
+    train, valid = round(TRAIN_SHARE * len(order)), round(VALID_SHARE * len(order))
     return Split(*(np.sort(ids).astype(np.int64) for ids in np.split(order, [train, train + valid])))
 
 
@@ -128,10 +120,8 @@ def describe(stored: Mapping[str, Array]) -> Array:
 
 def read_stored(name: str) -> dict[str, Array]:
     """Read every array of one of the files that come with the package."""
-    with (
-        resources.files("gamlp.graph").joinpath("data", name).open("rb") as file,
-        np.load(file, allow_pickle=False) as archive,
-    ):
+    path = resources.files("gamlp.graph").joinpath("data", name)
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
         return dict(archive)
 
 

@@ -5,29 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from gamlp.errors import FormatError, ShapeError
 from gamlp.graph.build.ids import NodeIds
-from gamlp.graph.build.sorting import Edges
 from gamlp.graph.readers.npz_arrays import members, read_member
 from gamlp.graph.readers.table import ArrayTable, Table, file_key, open_table
 from gamlp.progress import progress
 from gamlp.storage.files import Array, read_array
 
+if TYPE_CHECKING:
+    from gamlp.graph.build.sorting import Edges
+
 SOURCES = ("source", "src", "from")
 TARGETS = ("target", "dst", "to")
-
-
-@dataclass(frozen=True)
-class EdgeColumns:
-    """Names of the columns, where they are not the usual ones."""
-
-    source: str | None = None
-    target: str | None = None
-    weight: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,10 +71,8 @@ class EdgeList:
             def place(at: int, start: int = start) -> str:
                 return self.table.line(start + at)
 
-            source, target = (
-                ids.rows(batch.column(at), path=path, place=place)
-                for at, ids in enumerate((self.sources, self.targets))
-            )
+            source = self.sources.rows(batch.column(0), path=path, place=place)
+            target = self.targets.rows(batch.column(1), path=path, place=place)
             yield source, target, as_weights(batch.column(2), path) if self.weighted else None
 
     def read(self) -> Edges:
@@ -96,23 +89,20 @@ class EdgeList:
         return source, target, weights if self.weighted else None
 
 
-def open_edges(path: Path, columns: EdgeColumns = EdgeColumns()) -> EdgeList:  # noqa: B008
-    """Look at a file of edges; which nodes they join is said by `between`."""
-    table = open_arrays(path, columns) if path.suffix.lower() in (".npy", ".npz") else open_table(path)
-    nobody = NodeIds(0)
-    return EdgeList(table, choose(table, columns), nobody, nobody)
+def open_edges(path: Path, source: str | None = None, target: str | None = None, weight: str | None = None) -> EdgeList:
+    """Look at a file of edges, by columns where they are not the usual ones; `between` says which nodes they join."""
+    arrays = path.suffix.lower() in (".npy", ".npz")
+    table = open_arrays(path, source, target, weight) if arrays else open_table(path)
+    return EdgeList(table, choose(table, source, target, weight), NodeIds(0), NodeIds(0))
 
 
-def choose(table: Table, columns: EdgeColumns) -> tuple[str, ...]:
+def choose(table: Table, source: str | None, target: str | None, weight: str | None) -> tuple[str, ...]:
     """Return the names of source, target and, if there is one, weight."""
-    weight = table.pick(columns.weight, ("weight",))
+    weight = table.pick(weight, ("weight",))
     others = [name for name in table.names if name != weight]
-    source = table.pick(columns.source, SOURCES)
-    target = table.pick(columns.target, TARGETS)
+    source, target = table.pick(source, SOURCES), table.pick(target, TARGETS)
     if (source is None or target is None) and len(others) < 2:
-        raise FormatError(
-            f"{table.path} has the columns {', '.join(table.names)}.\nExpected at least two: source and target."
-        )
+        raise FormatError(f"{table.path} has the columns {', '.join(table.names)}.\nExpected two: source and target.")
     if source is None or target is None or source == target:
         source, target = others[0], others[1]
     return (source, target) if weight is None else (source, target, weight)
@@ -120,43 +110,36 @@ def choose(table: Table, columns: EdgeColumns) -> tuple[str, ...]:
 
 def as_weights(column: Any, path: Path) -> Array:
     """Return weights as float32; an empty one is NaN, which the graph's check refuses."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         return np.asarray(pc.cast(column, pa.float32(), safe=False).to_numpy(zero_copy_only=False))
     except pa.ArrowException as error:
         raise FormatError(f"{path}: the weights are no numbers ({error}).\nGive one number ≥ 0 per edge.") from error
 
 
-def open_arrays(path: Path, columns: EdgeColumns) -> ArrayTable:
+def open_arrays(path: Path, source: str | None, target: str | None, weight: str | None) -> ArrayTable:
     """Open .npy, (E, 2) or (2, E), or .npz with source, target and perhaps weight, or with edge_index (2, E)."""
-    names = [columns.source or "source", columns.target or "target"]
+    names, weight = [source or "source", target or "target"], weight or "weight"
+    held = set() if path.suffix.lower() == ".npy" else members(path)
     if path.suffix.lower() == ".npy":
-        names, arrays = ["source", "target"], [*two_columns(read_array(path, memory_map=True), path)]
+        names, arrays = ["source", "target"], two_columns(read_array(path, memory_map=True), path)
+    elif "edge_index" in held and not (source or target):
+        arrays = two_columns(read_member(path, "edge_index"), path)
     else:
-        held, given = members(path), columns.source or columns.target
-        indexed = "edge_index" in held and not given
-        arrays = (
-            [*two_columns(read_member(path, "edge_index"), path)] if indexed else [read_member(path, n) for n in names]
-        )
-        if (columns.weight or "weight") in held:
-            names.append(columns.weight or "weight")
-            arrays.append(read_member(path, names[-1]))
+        arrays = [read_member(path, name) for name in names]
+    if weight in held:
+        names, arrays = [*names, weight], [*arrays, read_member(path, weight)]
     for values in arrays[:2]:
         if values.dtype.kind not in "iuSU" or values.ndim != 1:
-            raise FormatError(
-                f"{path}: edge ends are {values.ndim}-dimensional {values.dtype}.\nExpected a row of node ids."
-            )
+            raise FormatError(f"{path}: edge ends are {values.ndim}-dimensional {values.dtype}.\nExpected node ids.")
     if len({array.shape for array in arrays}) != 1:
         sizes = ", ".join(f"{array.size:,} of {name}" for array, name in zip(arrays, names, strict=True))
         raise ShapeError(f"{path} has {sizes}.\nEvery edge needs one of each.")
     return ArrayTable(path, tuple(names), tuple(arrays))
 
 
-def two_columns(edges: Array, path: Path) -> tuple[Array, Array]:
+def two_columns(edges: Array, path: Path) -> list[Array]:
     """Split (E, 2) or (2, E) into sources and targets; (2, 2) is (E, 2) in a .npy file, (2, E) as edge_index."""
     if edges.ndim != 2 or 2 not in edges.shape:
         raise ShapeError(f"{path}: the edges have the shape {edges.shape}.\nExpected (edges, 2) or (2, edges).")
     by_rows = edges.shape[1] == 2 if path.suffix.lower() == ".npy" else edges.shape[0] != 2
-    return (edges[:, 0], edges[:, 1]) if by_rows else (edges[0], edges[1])
+    return list(edges.T if by_rows else edges)

@@ -8,18 +8,18 @@ read, and written as names in a second reading.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from gamlp.errors import FormatError, ShapeError
-from gamlp.graph.build.assemble import as_split, named_split
-from gamlp.graph.build.encode_labels import encode_labels
+from gamlp.graph.build.assemble import as_split, encode_labels, named_split
 from gamlp.graph.build.ids import NodeIds, as_integers, id_values
-from gamlp.graph.readers.features import CHUNK_BYTES, feature_chunks, feature_names, feature_types
+from gamlp.graph.readers.columns import feature_chunks, feature_names, feature_types, label_values, words_named
 from gamlp.graph.readers.npz_arrays import members, read_member
 from gamlp.graph.readers.table import ArrayTable, Table, file_key, open_table
 from gamlp.graph.splits import Split, SplitRule
@@ -27,10 +27,6 @@ from gamlp.progress import progress
 from gamlp.storage.files import Array, read_array
 
 IDS = ("id", "node", "name")
-NO_FEATURES = (
-    "Every node needs at least one: numeric columns of the node table, or a file of its own "
-    "(--features) with one row per node."
-)
 
 
 @dataclass(frozen=True)
@@ -43,9 +39,8 @@ class NodeColumns:
 
     def found(self, table: Table) -> NodeColumns:
         """Return the columns that a table has for these roles."""
-        return NodeColumns(
-            table.pick(self.id, IDS), table.pick(self.label, ("label",)), table.pick(self.split, ("split",))
-        )
+        label, split = table.pick(self.label, ("label",)), table.pick(self.split, ("split",))
+        return NodeColumns(table.pick(self.id, IDS), label, split)
 
     @property
     def given(self) -> list[str]:
@@ -64,7 +59,7 @@ class NodeTable:
     feature_columns: tuple[str, ...] = ()  # of a table of features
     known: tuple[Array, tuple[str, ...]] | None = None  # labels and classes, where no column holds them
     sets: Split | None = None  # where no column holds the split
-    paths: tuple[Path, ...] = field(default_factory=tuple)  # all files, for the key
+    paths: tuple[Path, ...] = ()  # all files, for the key
 
     @property
     def key(self) -> str:
@@ -73,24 +68,19 @@ class NodeTable:
 
     def ids(self, memory: int | None = None) -> NodeIds:
         """Return the rows of the ids, within so much memory."""
-        if self.table is None or self.columns.id is None:
+        if self.columns.id is None:
             return NodeIds(self.nodes)
-        return NodeIds.fill(
-            self.id_chunks(), self.nodes, are_strings=not self.numbered, path=self.table.path, memory=memory
-        )
+        chunks, path = self.id_chunks(), self.paths[0]
+        return NodeIds.fill(chunks, self.nodes, are_strings=not self.numbered, path=path, memory=memory)
 
     def id_chunks(self) -> Iterator[Any]:
         """Read the ids, all integers or all strings."""
-        import pyarrow as pa
-
         for values in self._ids():
             yield values.cast(pa.int64()) if self.numbered else values
 
     @cached_property
     def numbered(self) -> bool:
         """Say whether the ids are whole numbers, which text must write as such everywhere (007 is a word)."""
-        import pyarrow as pa
-
         text = self.table is not None and self.table.is_text
         return all(pa.types.is_integer((as_integers(values) if text else values).type) for values in self._ids())
 
@@ -101,7 +91,7 @@ class NodeTable:
 
     def names(self) -> Array | None:
         """Return the ids as an array of integers or strings; None where the row is the id."""
-        if self.table is None or self.columns.id is None:
+        if self.columns.id is None:
             return None
         parts = [part for values in self.id_chunks() for part in values.to_pylist()]
         return np.array(parts, dtype=np.int64 if self.numbered else np.str_)
@@ -130,7 +120,7 @@ class NodeTable:
         """Read the features, (n, F) float32 at a time; all chunks together must have N rows."""
         done = 0
         with progress("read features", total=self.nodes) as advance:
-            for rows in self._feature_chunks():
+            for rows in feature_chunks(self.features, self.feature_columns):
                 yield rows
                 done += len(rows)
                 advance(len(rows))
@@ -139,14 +129,6 @@ class NodeTable:
                 f"{self.paths[-1]}: there are {done:,} rows of features for {self.nodes:,} nodes.\n"
                 "Every node needs one row, in the order of the node table; a file may be cut short."
             )
-
-    def _feature_chunks(self) -> Iterator[Array]:
-        if isinstance(self.features, Table):
-            yield from feature_chunks(self.features, self.feature_columns)
-        elif self.features is not None:
-            step = max(1, CHUNK_BYTES // max(1, self.features[:1].nbytes))
-            for first in range(0, len(self.features), step):
-                yield np.asarray(self.features[first : first + step])
 
     def feature_matrix(self) -> Array | None:
         """Return all features, (N, F); a matrix as it is in its file, mapped."""
@@ -160,17 +142,24 @@ class NodeTable:
             filled += len(rows)
         return features
 
+    def parts(self, *, labelled: bool = True) -> dict[str, Any]:
+        """Read what there is of the nodes, by the names that `assemble` and `TypeParts` give it."""
+        parts = {"features": self.feature_matrix(), "names": self.names(), "feature_names": self.feature_names}
+        if not labelled:
+            return parts
+        labels, classes = self.labels()
+        return {**parts, "labels": labels, "classes": classes, "split": self.split()}
 
-def open_nodes(
-    nodes: Path | None, features: Path | None, columns: NodeColumns, *, in_memory: bool = False
-) -> NodeTable:
+
+def open_nodes(nodes: Path | None, features: Path | None, columns: NodeColumns, *, in_memory: bool) -> NodeTable:
     """Look at the files of the nodes; with `in_memory` they are read once and held."""
     own = NodeTable(0) if features is None else open_features(features)
     if nodes is None:
         return own
-    kind = nodes.suffix.lower()
-    if kind in (".npy", ".npz"):
-        table = open_features(nodes) if kind == ".npy" else open_npz(nodes, with_features=features is None)
+    if nodes.suffix.lower() == ".npy":
+        table = open_features(nodes)
+    elif nodes.suffix.lower() == ".npz":
+        table = open_npz(nodes, with_features=features is None)
     else:
         table = open_node_table(nodes, columns, with_features=features is None, in_memory=in_memory)
     if features is None:
@@ -195,17 +184,13 @@ def open_features(path: Path, nodes: int | None = None) -> NodeTable:
 
 def open_node_table(path: Path, columns: NodeColumns, *, with_features: bool, in_memory: bool) -> NodeTable:
     """Look at a node table; its columns without a role are features."""
-    table: Table = open_table(path)
-    found = columns.found(table)
-    others = tuple(name for name in table.names if with_features and name not in found.given)
+    table: Table = (file := open_table(path))
+    found = columns.found(file)
+    others = tuple(name for name in file.names if with_features and name not in found.given)
     if in_memory:
-        types = {**feature_types(table, others), **dict.fromkeys(found.given, "string")}
-        try:
-            table = table.held((*found.given, *others) or table.names[:1], types)
-        except FormatError:  # a word among the features: chunks of them name it and its line
-            for _ in feature_chunks(table, others):
-                pass
-            raise
+        types = {**feature_types(file, others), **dict.fromkeys(found.given, "string")}
+        with words_named(file, others):
+            table = file.held((*found.given, *others) or file.names[:1], types)
     return NodeTable(table.rows, table, found, table if others else None, others, paths=(path,))
 
 
@@ -232,36 +217,3 @@ def matrix(features: Array, path: Path) -> Array:
     if features.ndim != 2:
         raise ShapeError(f"{path}: the features have the shape {features.shape}.\nExpected (nodes, features).")
     return features
-
-
-def label_values(column: Any, *, text: bool) -> Array:
-    """Return labels for encoding: as they are typed, or as text writes them; whole numbers stay exact."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
-    if text:
-        column = written_numbers(column)
-    if pa.types.is_integer(column.type):
-        return np.asarray(pc.fill_null(column.cast(pa.int64()), -1).to_numpy(zero_copy_only=False))
-    if pa.types.is_floating(column.type):
-        return np.asarray(column.to_numpy(zero_copy_only=False))
-    return np.array(column.to_pylist(), dtype=object)
-
-
-def written_numbers(strings: Any) -> Any:
-    """Return strings as numbers if all are integers (01 is none), or all are numbers and some are fractions."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    from pyarrow import csv
-
-    empty = pc.is_in(strings, value_set=pa.array(csv.ConvertOptions().null_values))
-    given = pc.if_else(empty, pa.scalar(None, pa.string()), strings)
-    numbers = as_integers(given)
-    if pa.types.is_integer(numbers.type):
-        return numbers
-    try:
-        fractions = pc.cast(given, pa.float64())
-    except pa.ArrowInvalid:
-        return strings
-    return fractions if pc.any(pc.not_equal(fractions, pc.floor(fractions))).as_py() else strings

@@ -1,6 +1,10 @@
 """Read arrays out of .npz files, which are zip archives of .npy files, without ever unpickling.
 
 An array too large for memory is unpacked once, beside the archive, and mapped: a member of the zip is a .npy file.
+
+The Amazon co-purchase and Coauthor graphs are such files: adj_{data,indices,indptr,shape}, attr_{…} and labels;
+anything else in them, pickled names among it, is not read. Features stay as they are in the file. There is no fixed
+split: 20 nodes of each class train, 30 validate, the rest test, drawn anew for each seed.
 """
 
 from __future__ import annotations
@@ -12,10 +16,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gamlp.errors import FormatError, MissingFileError
+from gamlp.graph.build.assemble import assemble
+from gamlp.graph.graph import Graph
+from gamlp.graph.splits import SplitRule
 from gamlp.storage.files import Array, check_header, read_array, replacing
 
 MOST_PACKED = 1032  # a byte of deflated data stands for at most so many
@@ -75,3 +83,29 @@ def checked_size(member: zipfile.ZipInfo) -> int:
         packed = member.compress_size
         raise ValueError(f"{member.filename} declares {member.file_size:,} bytes in {packed:,} packed ones")
     return member.file_size
+
+
+def read_npz(path: Path, name: str) -> Graph:
+    """Read one of the Amazon and Coauthor graphs."""
+    edges, features, labels = (
+        sparse_matrix(path, "adj").tocoo(),
+        sparse_matrix(path, "attr"),
+        read_member(path, "labels"),
+    )
+    return assemble(edges.row, edges.col, features=features, labels=labels, split=SplitRule(20, 30), name=name)
+
+
+def sparse_matrix(path: Path, prefix: str) -> Any:
+    """Build the matrix whose CSR parts have this prefix."""
+    from scipy.sparse import csr_array
+
+    *parts, shape = (read_member(path, f"{prefix}_{part}") for part in ("data", "indices", "indptr", "shape"))
+    try:
+        matrix = csr_array(tuple(parts), shape=tuple(int(size) for size in np.atleast_1d(shape)))
+        matrix.check_format(full_check=True)
+    except (ValueError, TypeError, MemoryError) as error:
+        raise FormatError(
+            f"{path}: the parts {prefix}_… do not make a matrix ({error}).\n"
+            "Expected CSR form. Fetch the file again from its source."
+        ) from error
+    return matrix

@@ -36,6 +36,9 @@ class SavedArray:
 
     values: Array
 
+    def __init__(self, *_: object) -> None:  # as numpy's _reconstruct is called
+        pass
+
     def __setstate__(self, state: tuple[int, tuple[int, ...], SavedType, bool, str | bytes]) -> None:
         _, shape, kind, by_columns, raw = state
         content = raw.encode("latin1") if isinstance(raw, str) else raw
@@ -44,11 +47,6 @@ class SavedArray:
 
 class SavedMatrix:
     """Stands in for scipy's csr_matrix: data, indices, indptr and the shape, as attributes."""
-
-
-def new_array(*_: object) -> SavedArray:
-    """Stand in for numpy's _reconstruct."""
-    return SavedArray()
 
 
 def latin1(text: str, encoding: str) -> bytes:
@@ -61,8 +59,8 @@ def latin1(text: str, encoding: str) -> bytes:
 ADMITTED: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): SavedArray,
     ("numpy", "dtype"): SavedType,
-    ("numpy.core.multiarray", "_reconstruct"): new_array,
-    ("numpy._core.multiarray", "_reconstruct"): new_array,
+    ("numpy.core.multiarray", "_reconstruct"): SavedArray,
+    ("numpy._core.multiarray", "_reconstruct"): SavedArray,
     ("scipy.sparse.csr", "csr_matrix"): SavedMatrix,
     ("scipy.sparse._csr", "csr_matrix"): SavedMatrix,
     ("collections", "defaultdict"): defaultdict,
@@ -97,20 +95,16 @@ def read_pickle(path: Path) -> Any:
 
 
 def unwrap(content: Any) -> Any:
-    """Turn a stand-in into what it stands for."""
+    """Turn a stand-in into what it stands for; a sparse matrix is checked in full."""
     if isinstance(content, SavedArray):
         return content.values
-    if isinstance(content, SavedMatrix):
-        return as_csr(vars(content))
     if isinstance(content, dict):
         return content
-    raise pickle.UnpicklingError(f"it holds a {type(content).__name__}")
-
-
-def as_csr(state: dict[str, Any]) -> Any:
-    """Build a sparse matrix from its saved state, checked in full."""
+    if not isinstance(content, SavedMatrix):
+        raise pickle.UnpicklingError(f"it holds a {type(content).__name__}")
     from scipy.sparse import csr_array
 
+    state = vars(content)
     data, indices, indptr = (state[key].values for key in ("data", "indices", "indptr"))
     shape = state.get("_shape", state.get("shape"))
     matrix = csr_array((data, indices.astype(np.int64), indptr.astype(np.int64)), shape=shape)

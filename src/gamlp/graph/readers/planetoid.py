@@ -39,25 +39,18 @@ def read_planetoid(raw: Path, name: str) -> Graph:
             f"{parts['tx'].shape[0]:,} test rows after {known:,} others.\nDo all files come from the same data set?"
         )
     nodes = max(int(test.max()) + 1, known)
-    source, target = edge_ends(parts["graph"])
+    ends = edge_ends(parts["graph"])
+    features = place(parts["allx"].toarray(), parts["tx"].toarray(), test, nodes)
     labels, classes = class_numbers(place(parts["ally"], parts["ty"], test, nodes))
-    return assemble(
-        source,
-        target,
-        features=place(parts["allx"].toarray(), parts["tx"].toarray(), test, nodes),
-        labels=labels,
-        classes=classes,
-        split=as_split(range(trained), range(trained, min(trained + VALID, known)), test, nodes=nodes),
-        name=name,
-    )
+    split = as_split(range(trained), range(trained, min(trained + VALID, known)), test, nodes=nodes)
+    return assemble(*ends, features=features, labels=labels, classes=classes, split=split, name=name)
 
 
 def read_part(path: Path, part: str) -> Any:
     """Read one pickle, of the kind that the part has: features sparse, classes one-hot, or lists of neighbours."""
     found = read_pickle(path)
     if part == "graph":
-        fits = isinstance(found, dict)
-        expected = "a dictionary of lists of node numbers"
+        fits, expected = isinstance(found, dict), "a dictionary of lists of node numbers"
     elif part.endswith("x"):
         fits, expected = hasattr(found, "toarray"), "a sparse matrix of features"
     else:
@@ -102,11 +95,9 @@ def class_numbers(one_hot: Array) -> tuple[Array, tuple[str, ...]]:
 def edge_ends(neighbours: dict[Any, list[Any]]) -> tuple[Array, Array]:
     """Turn the dictionary of neighbours into edge ends."""
     try:
-        counts = [len(ends) for ends in neighbours.values()]
-        source = np.repeat(np.array(list(neighbours), dtype=np.int64), counts)
-        target = np.array([end for ends in neighbours.values() for end in ends], dtype=np.int64)
+        source = np.repeat(np.array(list(neighbours), dtype=np.int64), [len(ends) for ends in neighbours.values()])
+        return source, np.array([end for ends in neighbours.values() for end in ends], dtype=np.int64)
     except (TypeError, ValueError, OverflowError) as error:
         raise FormatError(
             f"The graph names neighbours that are no node numbers ({error}).\nExpected lists of whole numbers."
         ) from error
-    return source, target

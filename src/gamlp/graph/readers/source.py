@@ -48,9 +48,7 @@ class GraphSource(BaseModel):
         from gamlp.graph.readers.datasets import ROOT, find_dataset
 
         if not what:
-            raise SettingsError(
-                "No graph was named.\nGive a data set's name, a graph directory, or EDGES [NODES] files."
-            )
+            raise SettingsError("No graph was named.\nGive a data set, a graph directory, or EDGES [NODES] files.")
         for role in columns or {}:
             if role not in ROLES:
                 raise SettingsError(f"--column {role}=…: there is no such role.\n{did_you_mean(role, ROLES)}")

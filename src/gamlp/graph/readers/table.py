@@ -9,11 +9,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from csv import Error as CsvError
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv, parquet
 
 from gamlp.errors import FormatError, MissingFileError, did_you_mean
 from gamlp.storage.files import Array
@@ -32,10 +35,10 @@ class Table(ABC):
 
     path: Path
     names: tuple[str, ...]
-
-    is_text = False  # whether the types of the columns are guesses
-    header = True  # whether the names are the file's own
-    booleans: ClassVar[tuple[str, ...]] = ()  # columns of text that say true and false
+    _: KW_ONLY
+    header: bool = True  # whether the names are the file's own
+    delimiter: str | None = None  # of text; None = Parquet or arrays
+    booleans: tuple[str, ...] = ()  # columns of text that say true and false
 
     @abstractmethod
     def chunks(self, columns: Sequence[str], types: Mapping[str, str], *, skip: int = 0) -> Iterator[Chunk]:
@@ -46,9 +49,10 @@ class Table(ABC):
     def rows(self) -> int:
         """How many rows there are; text is read to its end."""
 
-    def held(self, columns: Sequence[str], types: Mapping[str, str]) -> Table:
-        """Return a table of these columns that need not be read again."""
-        return self
+    @property
+    def is_text(self) -> bool:
+        """Say whether the types of the columns are guesses."""
+        return self.delimiter is not None
 
     def line(self, row: int) -> str:
         """Name the place of a row (from 0) as an editor or a reader would."""
@@ -60,39 +64,17 @@ class Table(ABC):
             raise FormatError(f"{self.path} has no column '{given}'.\n{did_you_mean(given, self.names)}")
         return given or next((name for name in self.names if name.lower() in usual), None)
 
-    def column(self, name: str, kind: str = "string") -> Any:
-        """Read one column whole; text becomes `kind`."""
-        import pyarrow as pa
-
-        parts = [batch.column(0) for _, batch in self.chunks([name], {name: kind})]
-        return pa.chunked_array(parts or [pa.array([], pa.type_for_alias(kind))]).combine_chunks()
-
-
-@dataclass(frozen=True)
-class HeldTable(Table):
-    """A table in memory, an Arrow one; made by `TableFile.held`."""
-
-    content: Any = None
-    is_text: bool = False
-    header: bool = True
-
-    @property
-    def rows(self) -> int:
-        """How many rows there are."""
-        return int(self.content.num_rows)
-
-    def chunks(self, columns: Sequence[str], types: Mapping[str, str], *, skip: int = 0) -> Iterator[Chunk]:
-        """Give what was read; the types were chosen then."""
-        for batch in self.content.select(list(columns)).slice(skip).to_batches(max_chunksize=ROWS):
-            yield skip, batch
-            skip += batch.num_rows
+    def column(self, name: str) -> Any:
+        """Read one column whole; text becomes strings."""
+        parts = [batch.column(0) for _, batch in self.chunks([name], {name: "string"})]
+        return pa.chunked_array(parts or [pa.array([], pa.string())]).combine_chunks()
 
 
 @dataclass(frozen=True)
 class ArrayTable(Table):
-    """Columns that are arrays (rows,), mapped ones too: whole numbers, strings or weights."""
+    """Columns in memory, or mapped: arrays (rows,) of whole numbers, strings or weights, or Arrow's."""
 
-    arrays: tuple[Array, ...] = ()
+    arrays: tuple[Any, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -100,33 +82,23 @@ class ArrayTable(Table):
         return len(self.arrays[0])
 
     def chunks(self, columns: Sequence[str], types: Mapping[str, str], *, skip: int = 0) -> Iterator[Chunk]:
-        """Give slices."""
-        import pyarrow as pa
-
+        """Give slices, of the types that are there."""
         wanted = [self.arrays[self.names.index(name)] for name in columns]
-        for first in range(skip, self.rows, ROWS):
-            parts = [as_arrow(array[first : first + ROWS]) for array in wanted]
-            yield first, pa.RecordBatch.from_arrays(parts, names=list(columns))
+        step = ROWS if isinstance(wanted[0], np.ndarray) else max(1, self.rows)  # Arrow's are cut without a copy
+        for start in range(skip, self.rows, step):
+            part = pa.table([as_arrow(array[start : start + step]) for array in wanted], list(columns))
+            for batch in part.to_batches(max_chunksize=ROWS):
+                yield skip, batch
+                skip += batch.num_rows
 
 
 @dataclass(frozen=True)
 class TableFile(Table):
     """A Parquet or text file, opened far enough to know its columns."""
 
-    header: bool = True
-    delimiter: str | None = None  # None = Parquet
-    booleans: tuple[str, ...] = ()  # type: ignore[misc]
-
-    @property
-    def is_text(self) -> bool:  # type: ignore[override]
-        """Say whether the types of the columns are guesses."""
-        return self.delimiter is not None
-
     @property
     def rows(self) -> int:
         """How many rows there are: what Parquet states, the lines of text."""
-        from pyarrow import parquet
-
         if self.is_text:
             first = self.names[0]
             return sum(batch.num_rows for _, batch in self.chunks([first], {first: "string"}))
@@ -134,15 +106,15 @@ class TableFile(Table):
             return int(parquet.read_metadata(self.path).num_rows)
 
     def held(self, columns: Sequence[str], types: Mapping[str, str]) -> Table:
-        """Read some columns into memory, on all cores."""
-        from pyarrow import csv, parquet
-
+        """Read some columns into memory, on all cores: a table that need not be read again."""
         with reading(self.path):
             if self.is_text:
                 content = csv.read_csv(self.path, **self._text_options(columns, types))
             else:
                 content = valid(parquet.read_table(self.path, columns=list(columns)))
-        return HeldTable(self.path, self.names, content, self.is_text, self.header)
+        return ArrayTable(
+            self.path, tuple(columns), tuple(content.columns), header=self.header, delimiter=self.delimiter
+        )
 
     def chunks(self, columns: Sequence[str], types: Mapping[str, str], *, skip: int = 0) -> Iterator[Chunk]:
         """Read chunk by chunk; whole row groups of a Parquet file are skipped, lines of text are read and dropped."""
@@ -153,8 +125,6 @@ class TableFile(Table):
                     yield max(start, skip), rest
 
     def _text(self, columns: Sequence[str], types: Mapping[str, str]) -> Iterator[Chunk]:
-        from pyarrow import csv
-
         start = 0
         with csv.open_csv(self.path, **self._text_options(columns, types)) as stream:
             for batch in stream:
@@ -162,8 +132,6 @@ class TableFile(Table):
                 start += batch.num_rows
 
     def _parquet(self, columns: Sequence[str], skip: int) -> Iterator[Chunk]:
-        from pyarrow import parquet
-
         with parquet.ParquetFile(self.path, pre_buffer=False) as file:
             counts = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
             ends = np.cumsum(counts, dtype=np.int64)
@@ -175,9 +143,6 @@ class TableFile(Table):
                 start += batch.num_rows
 
     def _text_options(self, columns: Sequence[str], types: Mapping[str, str]) -> dict[str, Any]:
-        import pyarrow as pa
-        from pyarrow import csv
-
         kinds = {name: pa.type_for_alias(kind) for name, kind in types.items()}
         return {
             "read_options": csv.ReadOptions(autogenerate_column_names=not self.header, block_size=BLOCK),
@@ -193,8 +158,6 @@ def kind_of(path: Path) -> str:
 
 def open_table(path: Path) -> TableFile:
     """Look at the columns of a table."""
-    from pyarrow import csv, parquet
-
     suffix = kind_of(path)
     if suffix not in (*PARQUET, *TEXT):
         raise FormatError(f"{path} has the suffix '{suffix}'.\nExpected .parquet, .csv, .tsv (.gz too), .npy or .npz.")
@@ -229,14 +192,12 @@ def read_matrix(path: Path, kind: str) -> Array:
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn every way a file can be broken into one error that names it; pipes and devices, which never end, too."""
-    import pyarrow as pa
-
     if not path.is_file():
         there = "is not a regular file" if path.exists() else "is not there"
         raise MissingFileError(f"{path} {there}.\nA file was expected at this place.")
     try:
         yield
-    except (pa.ArrowException, OSError, EOFError, UnicodeError) as error:
+    except (pa.ArrowException, OSError, EOFError, UnicodeError, CsvError) as error:
         what = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise FormatError(
             f"{path} could not be read to its end ({what}).\n"
@@ -250,10 +211,10 @@ def file_key(path: Path) -> str:
     return f"{path.resolve()} {found.st_size} {found.st_mtime_ns}"
 
 
-def as_arrow(values: Array) -> Any:
-    """Return an array of numbers or strings as an Arrow array."""
-    import pyarrow as pa
-
+def as_arrow(values: Any) -> Any:
+    """Return an array of numbers or strings as an Arrow array; what is one already stays as it is."""
+    if isinstance(values, pa.ChunkedArray):
+        return values
     if values.dtype.kind in "biuf":
         return pa.array(np.ascontiguousarray(values))
     return pa.array([value.decode("utf-8") if isinstance(value, bytes) else str(value) for value in values.tolist()])

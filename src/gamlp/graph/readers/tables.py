@@ -7,21 +7,48 @@
     features  .npy               (N, F), mapped where it is float32: then it need not fit in memory; or a table
 
 Everything is checked here, with file, column and line in the message. `gamlp.graph.build.import_directory` writes the
-same files to a graph directory within a memory limit.
+same files to a graph directory within a memory limit. A heterogeneous graph is a folder of such files, named in a small
+one, hetero.toml:
+
+    name = "library"                   # optional
+    target = "book"                    # the type whose nodes are classified
+
+    [nodes.book]                       # one table for each type of nodes
+    file = "books.parquet"             # id, label, split; every other column a feature
+    label = "genre"                    # columns with other names: id, label, split
+    features = "books.npy"             # optional, in place of the columns
+
+    [nodes.reader]
+    count = 1200                       # instead of a file: so many nodes, numbered from 0
+
+    [relations.borrowed]               # one table for each relation
+    file = "loans.csv"
+    source = "reader"                  # the types that it joins
+    target = "book"
+    columns = ["who", "what"]          # optional, in place of source and target (or the first two)
 """
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gamlp.errors import ShapeError
+from gamlp.errors import FormatError, MissingFileError, ShapeError, did_you_mean
 from gamlp.graph.build.assemble import assemble
+from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, check_types
+from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.graph import Graph
-from gamlp.graph.readers.edges import EdgeColumns, EdgeList, open_edges
-from gamlp.graph.readers.nodes import NO_FEATURES, NodeColumns, NodeTable, open_nodes
+from gamlp.graph.hetero import HeteroGraph
+from gamlp.graph.readers.edges import EdgeList, open_edges
+from gamlp.graph.readers.nodes import NodeColumns, NodeTable, open_nodes
 from gamlp.graph.readers.table import kind_of
+
+HETERO = "hetero.toml"
+NODE_KEYS = ("file", "count", "features", "id", "label", "split")
+RELATION_KEYS = ("file", "source", "target", "columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,22 +67,9 @@ class GraphFiles:
 
     def read(self) -> Graph:
         """Read the graph into memory; a matrix of features is mapped."""
-        ids, features = self.nodes.ids(), self.nodes.feature_matrix()
+        ids, parts = self.nodes.ids(), self.nodes.parts()
         source, target, weights = self.edges.between(ids, ids).read()
-        labels, classes = self.nodes.labels()
-        return assemble(
-            source,
-            target,
-            features=features,
-            labels=labels,
-            classes=classes,
-            weights=weights,
-            split=self.nodes.split(),
-            names=self.nodes.names(),
-            name=self.name,
-            symmetric=not self.directed,
-            feature_names=self.nodes.feature_names,
-        )
+        return assemble(source, target, weights=weights, name=self.name, symmetric=not self.directed, **parts)
 
 
 def read_tables(edges: Path, nodes: Path | None = None, **options: Any) -> Graph:
@@ -82,10 +96,78 @@ def open_tables(
     columns = NodeColumns(id=id, label=label, split=split)
     table = open_nodes(nodes, None if features is None else Path(features), columns, in_memory=in_memory)
     if table.features is None:
-        raise ShapeError(f"There are no features in {nodes or 'the edge list'}.\n{NO_FEATURES}")
-    return GraphFiles(
-        name=edges.name.removesuffix(".gz").removesuffix(kind_of(edges)),
-        nodes=table,
-        edges=open_edges(edges, EdgeColumns(source=source, target=target, weight=weight)),
-        directed=directed,
-    )
+        raise ShapeError(
+            f"There are no features in {nodes or 'the edge list'}.\nEvery node needs at least one: numeric columns of "
+            "the node table, or a file of its own (--features) with one row per node."
+        )
+    name = edges.name.removesuffix(".gz").removesuffix(kind_of(edges))
+    return GraphFiles(name, table, open_edges(edges, source, target, weight), directed)
+
+
+def is_hetero_folder(folder: Path) -> bool:
+    """Say whether `folder` holds a heterogeneous graph."""
+    return (folder / HETERO).is_file()
+
+
+def read_hetero_tables(folder: Path) -> HeteroGraph:
+    """Read the folder; every file is named in its hetero.toml."""
+    content = read_toml(folder / HETERO)
+    target = content["target"]  # labels and split are its own
+    nodes = {kind: open_type(folder, kind, table) for kind, table in content["nodes"].items()}
+    ids = {kind: part.ids() for kind, part in nodes.items()}
+    relations = {name: read_relation(folder, name, table, ids) for name, table in content["relations"].items()}
+    types = {kind: TypeParts(part.nodes, **part.parts(labelled=kind == target)) for kind, part in nodes.items()}
+    return assemble_hetero(types, relations, target=target, name=content.get("name", folder.name))
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read hetero.toml and refuse a missing or unknown key."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise MissingFileError(f"{path} cannot be read ({error}).\nIs the folder right?") from error
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"{path} is not valid TOML: {error}.\nCorrect that line.") from error
+    refuse_unknown(path, "", content, ("name", "target", "nodes", "relations"))
+    for key, kind in (("target", str), ("nodes", dict), ("relations", dict)):
+        if not isinstance(content.get(key), kind):
+            words = "the name of a type" if kind is str else f"tables, [{key}.NAME]"
+            raise FormatError(f"{path}: {key} is {content.get(key)!r}.\nExpected {words}.")
+    for key, known in (("nodes", NODE_KEYS), ("relations", RELATION_KEYS)):
+        for name, table in content[key].items():
+            if not isinstance(table, dict):
+                raise FormatError(f"{path}: {key}.{name} = {table!r}.\nExpected a table, [{key}.{name}].")
+            refuse_unknown(path, f"{key}.{name}.", table, known)
+    return content
+
+
+def refuse_unknown(path: Path, place: str, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    """Refuse a key that means nothing."""
+    for key in table:
+        if key not in known:
+            raise FormatError(f"{path}: there is no key '{place}{key}'.\n{did_you_mean(key, known)}")
+
+
+def open_type(folder: Path, kind: str, table: Mapping[str, Any]) -> NodeTable:
+    """Open the nodes of one type."""
+    columns = NodeColumns(id=table.get("id"), label=table.get("label"), split=table.get("split"))
+    features = None if "features" not in table else folder / table["features"]
+    if "file" in table or features is not None:
+        return open_nodes(folder / table["file"] if "file" in table else None, features, columns, in_memory=True)
+    if not isinstance(table.get("count"), int) or table["count"] < 1:
+        raise FormatError(f"{folder / HETERO}: nodes.{kind} has neither file, features nor count.\nGive one of them.")
+    return NodeTable(table["count"])
+
+
+def read_relation(folder: Path, name: str, table: Mapping[str, Any], ids: Mapping[str, NodeIds]) -> RelationParts:
+    """Read the edges of one relation; ids become rows of their types' tables."""
+    for key in ("file", "source", "target"):
+        if not isinstance(table.get(key), str):
+            raise FormatError(f"{folder / HETERO}: relations.{name} has no {key}.\nGive file, source and target.")
+    check_types(name, table["source"], table["target"], ids)
+    columns = table.get("columns", (None, None))
+    if len(columns) != 2:
+        raise FormatError(f"{folder / HETERO}: relations.{name} names {len(columns)} columns.\nExpected two.")
+    ends = table["source"], table["target"]
+    heads, tails, _ = open_edges(folder / table["file"], *columns).between(*(ids[kind] for kind in ends)).read()
+    return RelationParts(*ends, heads, tails)
