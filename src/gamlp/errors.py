@@ -21,7 +21,8 @@ A message has two parts: what was found, with numbers, and on the next line what
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class GamlpError(Exception):
@@ -86,8 +87,37 @@ class StorageError(GamlpError):
     """The disk is full, unwritable, or a stored file has changed."""
 
 
+@contextmanager
+def disk_errors(what: str, remedy: str) -> Iterator[None]:
+    """Raise what the system says of a file as a StorageError that begins with `what` and ends with `remedy`."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{what}: {error.strerror or error}.\n{remedy}") from error
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """Return " Did you mean 'x'?" or the list of what is known, to end a message with."""
     known = sorted(known)
     close = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
     return f"Did you mean '{close[0]}'?" if close else "Known: " + ", ".join(known) + "."
+
+
+def printable(text: str) -> str:
+    r"""Return text that a terminal shows and does not obey: escape sequences and broken UTF-8 as \x1b, \udcff, ….
+
+    >>> printable("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    return "".join(
+        letter if letter.isprintable() or letter in "\n\t" else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
+def check_utf8(name: str) -> None:
+    """Refuse a path that no file of ours could name: they are written as UTF-8."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"The name {printable(name)} is not UTF-8.\nRename the file or folder.") from None

@@ -1,12 +1,6 @@
 """Names of a package that are imported when they are first used: `import gamlp` loads neither torch nor scipy.
 
-    if TYPE_CHECKING:
-        from gamlp.graph.splits import Split
-
-    __all__ = ["Split"]
-    __getattr__ = lazy_imports(__name__)
-
-The imports that the type checker sees are the table: `gamlp.graph.Split` runs the line that names it, nothing else.
+The imports below `if TYPE_CHECKING:` are the table: `gamlp.graph.Split` runs the line that names it, nothing else.
 """
 
 from __future__ import annotations

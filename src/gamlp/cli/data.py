@@ -11,8 +11,7 @@ import typer
 from gamlp.cli import common
 from gamlp.cli.options import AnySeed, GraphOptions, Json, Memory, spelled_out
 from gamlp.cli.screen import say
-from gamlp.errors import SettingsError
-from gamlp.storage.text import check_utf8
+from gamlp.errors import SettingsError, check_utf8
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph

@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from gamlp.storage.text import printable
+from gamlp.errors import printable
 
 PIPE_WIDTH = 160
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.errors import StorageError
+from gamlp.errors import StorageError, disk_errors
 from gamlp.storage.files import Array, is_whole_file
 
 
@@ -107,19 +107,14 @@ class ArrayReader:
     def _read(self, out: Array, offset: int) -> None:
         """Fill `out` from the file, `offset` bytes into the array."""
         assert self._file is not None
-        target = out.reshape(-1).view(np.uint8).data
-        done = 0
+        target, done, name = out.reshape(-1).view(np.uint8).data, 0, self.array.filename
+        remedy = "Is the disk, or the network drive, still there? Copy or make the file again."
         while done < len(target):
-            try:
+            with disk_errors(f"{name} could not be read", remedy):
                 count = os.preadv(self._file, [target[done:]], self.array.offset + offset + done)
-            except OSError as error:
-                raise StorageError(
-                    f"{self.array.filename} could not be read: {error.strerror or error}.\n"
-                    "Is the disk, or the network drive, still there? Copy or make the file again."
-                ) from error
             if not count:
                 raise StorageError(
-                    f"{self.array.filename} ends {len(target) - done:,} bytes before its array does.\n"
+                    f"{name} ends {len(target) - done:,} bytes before its array does.\n"
                     "It was cut short while in use: copy or make it again."
                 )
             done += count

@@ -19,25 +19,7 @@ from typing import Any
 from gamlp.errors import MissingFileError, StorageError
 from gamlp.storage.threads import background
 
-KEY = "checksum"
 READ = 2**22
-
-
-def add_checksum(content: object) -> object:
-    """Return JSON content with its checksum; what is no object has no place for one, and stays as it is."""
-    if not isinstance(content, dict):
-        return content
-    return {**content, KEY: json_digest(content)}
-
-
-def remove_checksum(content: Any, path: Path) -> Any:
-    """Return JSON content without its checksum; refuse it where that differs."""
-    if not isinstance(content, dict) or KEY not in content:
-        return content
-    rest = {key: value for key, value in content.items() if key != KEY}
-    if json_digest(rest) != content[KEY]:
-        raise changed(path)
-    return rest
 
 
 def json_digest(content: object) -> str:

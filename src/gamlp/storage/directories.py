@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import os
-import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gamlp.errors import StorageError
-from gamlp.storage.files import sync_folder
-from gamlp.storage.locks import hold, sweep
+from gamlp.errors import disk_errors
+from gamlp.storage.files import UNTOUCHED, sync_folder
+from gamlp.storage.locks import hold, sweep, temporary_name
 
 HERE, EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 
@@ -25,32 +24,20 @@ HERE, EXCHANGE = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
 def making(place: Path) -> Iterator[Path]:
     """Yield a new folder; when the block ends without an error it takes the place of whatever is at `place`."""
     place = place.absolute()
-    try:
+    temporary, descriptor = temporary_name(place), None
+    with disk_errors(f"{place} could not be written", UNTOUCHED):
         sweep(place)
-        with _temporary(place) as temporary:
+        try:
+            temporary.mkdir(parents=True)
+            if os.name != "nt":
+                descriptor = os.open(temporary, os.O_RDONLY)
+                hold(descriptor)
             yield temporary
             put_in_place(temporary, place)
-    except OSError as error:
-        raise StorageError(
-            f"{place} could not be written: {error.strerror or error}.\n"
-            "What was there before is untouched. Free some space or choose another folder, then run again."
-        ) from error
-
-
-@contextmanager
-def _temporary(place: Path) -> Iterator[Path]:
-    temporary = place.with_name(f".{place.name}.{secrets.token_hex(4)}.tmp")
-    descriptor = None
-    try:
-        temporary.mkdir(parents=True)
-        if os.name != "nt":
-            descriptor = os.open(temporary, os.O_RDONLY)
-            hold(descriptor)
-        yield temporary
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
-        if descriptor is not None:
-            os.close(descriptor)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+            if descriptor is not None:
+                os.close(descriptor)
 
 
 def put_in_place(whole: Path, place: Path) -> None:
@@ -60,7 +47,7 @@ def put_in_place(whole: Path, place: Path) -> None:
     if not place.exists():
         whole.rename(place)
     elif not exchange(whole, place):
-        old = place.with_name(f".{place.name}.{secrets.token_hex(4)}.old")
+        old = temporary_name(place, ".old")
         place.rename(old)
         try:
             whole.rename(place)

@@ -15,7 +15,6 @@ import json
 import math
 import mmap
 import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,34 +23,31 @@ from typing import IO, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.storage.checksums import add_checksum, remove_checksum
-from gamlp.storage.locks import hold, sweep
+from gamlp.errors import FormatError, MissingFileError, disk_errors
+from gamlp.storage.checksums import changed, json_digest
+from gamlp.storage.locks import hold, sweep, temporary_name
 from gamlp.storage.threads import prefetch
 
 Array = npt.NDArray[Any]
+UNTOUCHED = "What was there before is untouched. Free some space or choose another folder, then run again."
 HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
     """Open `path` for writing; it takes its new content only if the block ends without an error."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = temporary_name(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sweep(path)
-        with temporary.open("wb") as file:
-            hold(file.fileno())
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync_folder(path.parent)
-    except OSError as error:
-        raise StorageError(
-            f"{path} could not be written: {error.strerror or error}.\n"
-            "What was there before is untouched. Free some space or choose another folder, then run again."
-        ) from error
+        with disk_errors(f"{path} could not be written", UNTOUCHED):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            sweep(path)
+            with temporary.open("wb") as file:
+                hold(file.fileno())
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+            sync_folder(path.parent)
     finally:
         with suppress(OSError):  # where it could not be made, it cannot be removed
             temporary.unlink(missing_ok=True)
@@ -59,13 +55,9 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 def forget(path: Path) -> None:
     """Remove a file that is no longer needed."""
-    try:
+    remedy = "All results are whole; it is no longer needed. Run again, and it is removed then."
+    with disk_errors(f"{path} could not be removed", remedy):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise StorageError(
-            f"{path} could not be removed: {error.strerror or error}.\n"
-            "All results are whole; it is no longer needed. Run again, and it is removed then."
-        ) from error
 
 
 def sync_folder(folder: Path) -> None:
@@ -81,8 +73,10 @@ def sync_folder(folder: Path) -> None:
 
 def write_json(path: Path, content: object) -> None:
     """Write `content` as readable JSON with a checksum, whole or not at all."""
+    if isinstance(content, dict):  # what is no object has no place for one
+        content = {**content, "checksum": json_digest(content)}
     with replacing(path) as file:
-        file.write((json.dumps(add_checksum(content), indent=2, ensure_ascii=False) + "\n").encode())
+        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
 
 
 def read_json(path: Path) -> Any:
@@ -90,7 +84,10 @@ def read_json(path: Path) -> Any:
     if not path.is_file():  # nor a pipe or a device, which may never end
         raise MissingFileError(f"{path} is not there.\nIs this the right folder?")
     try:
-        return remove_checksum(json.loads(path.read_text(encoding="utf-8")), path)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if isinstance(content, dict) and "checksum" in content and content.pop("checksum") != json_digest(content):
+            raise changed(path)
+        return content
     except (OSError, ValueError, RecursionError) as error:  # not UTF-8, not JSON, a number of a million digits
         raise FormatError(f"{path} is not readable JSON ({error}).\nRestore it, or make it again.") from error
 
@@ -108,8 +105,7 @@ def read_array(path: Path, *, memory_map: bool = False) -> Array:
     try:
         with path.open("rb") as file:
             values = check_header(file, path.stat().st_size)
-        array: Array = np.load(path, mmap_mode="r" if memory_map and values else None, allow_pickle=False)
-        return array
+        return np.asanyarray(np.load(path, mmap_mode="r" if memory_map and values else None, allow_pickle=False))
     except (ValueError, OSError, EOFError, OverflowError, MemoryError) as error:
         raise FormatError(
             f"{path} is not a complete .npy array ({error}).\nIt may be cut short; copy or make it again."

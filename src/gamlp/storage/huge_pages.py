@@ -21,25 +21,26 @@ ROUNDS = 3  # of asking for the huge pages that are still missing
 
 def empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Return an array that begins on a cache line; from 2 MiB on, on a huge page where the system has them."""
-    kind: np.dtype[Any] = np.dtype(dtype)
-    size = prod(shape) * kind.itemsize
+    size = prod(shape) * np.dtype(dtype).itemsize
     if size < HUGE_PAGE:
-        return on_a_line(shape, kind)
-    pages = _own_pages(size + HUGE_PAGE)
+        return on_a_line(shape, dtype)
+    # memory of this process alone: shared memory, which Python gives by default, gets no huge pages
+    private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_PRIVATE") else {}
+    pages = mmap.mmap(-1, size + HUGE_PAGE, **private)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         pages.madvise(mmap.MADV_HUGEPAGE)
-    whole = np.frombuffer(pages, np.uint8)
-    start = -whole.ctypes.data % HUGE_PAGE
-    return whole[start : start + size].view(kind).reshape(shape)
+    return _aligned(np.frombuffer(pages, np.uint8), HUGE_PAGE, shape, dtype)
 
 
 def on_a_line(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     """Return an array that begins on a cache line, in memory that was used before if there is some."""
-    kind: np.dtype[Any] = np.dtype(dtype)
-    size = prod(shape) * kind.itemsize
-    memory = np.empty(size + LINE, np.uint8)
-    start = -memory.ctypes.data % LINE
-    return memory[start : start + size].view(kind).reshape(shape)
+    size = prod(shape) * np.dtype(dtype).itemsize
+    return _aligned(np.empty(size + LINE, np.uint8), LINE, shape, dtype)
+
+
+def _aligned(memory: Array, step: int, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
+    start = -memory.ctypes.data % step
+    return memory[start : start + len(memory) - step].view(dtype).reshape(shape)
 
 
 def prefaulted(array: Array) -> Array:
@@ -72,10 +73,3 @@ def _collapsed(pages: mmap.mmap, start: int) -> bool:
         pages.madvise(COLLAPSE, start, HUGE_PAGE)
         return True
     return False
-
-
-def _own_pages(size: int) -> mmap.mmap:
-    """Return memory of this process alone: shared memory, which Python gives by default, gets no huge pages."""
-    if not hasattr(mmap, "MAP_PRIVATE"):
-        return mmap.mmap(-1, size)
-    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

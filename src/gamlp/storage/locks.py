@@ -12,12 +12,13 @@ its file behind, and where there is no flock it falls back to a file whose mere 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gamlp.errors import StorageError
+from gamlp.errors import StorageError, disk_errors
 
 try:
     import fcntl
@@ -47,18 +48,12 @@ def locked(folder: Path) -> Iterator[None]:
 def _open_locked(lock: Path, folder: Path) -> int:
     """Return the descriptor of the locked file; it may be gone by the time it is locked, then it is made again."""
     while True:
-        try:
+        with disk_errors(f"{folder} could not be written", "Choose a place that can be written to."):
             lock.parent.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o666)
-        except OSError as error:
-            raise StorageError(
-                f"{folder} could not be written: {error.strerror or error}.\nChoose a place that can be written to."
-            ) from error
         if not hold(descriptor, wait=False):
             os.close(descriptor)
-            raise StorageError(
-                f"Another process works on {folder}.\nWait until it is done, or choose another folder."
-            ) from None
+            raise StorageError(f"Another process works on {folder}.\nWait until it is done, or choose another folder.")
         if os.fstat(descriptor).st_nlink:
             return descriptor
         os.close(descriptor)
@@ -70,11 +65,14 @@ def hold(descriptor: int, *, wait: bool = True) -> bool:
         return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
+    except OSError as error:
+        return not isinstance(error, BlockingIOError)  # any other is that of a file system without locks
     return True
+
+
+def temporary_name(path: Path, ending: str = ".tmp") -> Path:
+    """Return a new name beside `path`, which `sweep` finds."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{ending}")
 
 
 def sweep(path: Path) -> None:

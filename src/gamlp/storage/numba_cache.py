@@ -57,13 +57,10 @@ class _ContentCache(FunctionCache):  # type: ignore[misc]
 @functools.cache
 def content_key(path: Path, root: Path) -> str:
     """Return a hash of a module's file and of what it imports from its package, which lies in `root`."""
-    found: set[Path] = set()
-    waiting = [path]
+    found, waiting = set(), {path}
     while waiting:
-        path = waiting.pop()
-        if path not in found:
-            found.add(path)
-            waiting += imported_files(path, root)
+        found |= waiting
+        waiting = {file for path in waiting for file in imported_files(path, root)} - found
     digests = [hashlib.sha256(path.read_bytes()).hexdigest() for path in sorted(found)]
     return hashlib.sha256("".join(digests).encode()).hexdigest()
 

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from gamlp.errors import SettingsError, did_you_mean
-from gamlp.storage.text import check_utf8
+from gamlp.errors import SettingsError, check_utf8, did_you_mean
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
