@@ -20,7 +20,7 @@ def test_additions_change_what_they_say():
 @pytest.mark.parametrize("name", BASES)
 def test_every_base_has_a_reference_and_resolves(name):
     method = method_named(name)
-    assert method.reference
+    assert method.declared.reference
     if method.on_hops:
         assert len(load_recipe("default").resolve(method).epochs) == 1
 

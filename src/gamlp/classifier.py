@@ -20,7 +20,8 @@ from gamlp.graph.build.assemble import as_ids
 from gamlp.graph.graph import Graph, check_trainable
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.methods import method_named
-from gamlp.pipeline import Pipeline, load_fitted
+from gamlp.model_file import load_fitted
+from gamlp.pipeline import Pipeline
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.engines.registry import EngineChoice
 from gamlp.recipes.adapt import Outline
@@ -119,9 +120,9 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         links = as_adjacency(adjacency, X)
         if y is None and adjacency is not None and digest(links.fingerprint, X) == self._fingerprint:
             return np.array(self.probabilities_)
-        known = None if y is None else self._known(y, len(X))
-        graph = Graph(links, X, np.full(len(X), -1, np.int64), name="predict")
-        return self._fitted.predict(graph, np.full(len(X), -1, np.int64) if known is None else known).probabilities
+        none = np.full(len(X), -1, np.int64)
+        known = none if y is None else self._known(y, len(X))
+        return self._fitted.predict(Graph(links, X, none, name="predict"), known).probabilities
 
     def predict(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
         """Return the most likely label of each node."""

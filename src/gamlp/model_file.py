@@ -6,18 +6,19 @@ checksum of the tensors beside it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from gamlp.errors import FormatError
-from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing
+from gamlp.labels.correction import CorrectAndSmooth
 from gamlp.methods import method_named
 from gamlp.methods.base import Context
 from gamlp.pipeline import Fitted, Pipeline
 from gamlp.propagate.engines.base import Engine
-from gamlp.propagate.normalize import Normalization
 from gamlp.storage.checksums import check_files, file_checksum
 from gamlp.storage.files import read_json, write_json
 from gamlp.train.checkpoint import load_tensors, save_tensors
@@ -43,7 +44,7 @@ def save_fitted(fitted: Fitted, folder: Path) -> None:
     write_json(folder / "model.json", content)
 
 
-def read_fitted(folder: Path, *, engine: Engine | None, device: str) -> Fitted:
+def load_fitted(folder: Path, *, engine: Engine | None = None, device: str = "cpu") -> Fitted:
     """Read both files back; a file that does not fit the other is refused."""
     content = read_json(folder / "model.json")
     if isinstance(content, dict) and "weights" in content:
@@ -52,38 +53,23 @@ def read_fitted(folder: Path, *, engine: Engine | None, device: str) -> Fitted:
         content = from_format_1(content, folder)
     tensors, _ = load_tensors(folder / "model.safetensors")
     try:
+        if content["format"] == 1:
+            tensors = {re.sub(r"^network\.", "stage-1.", name): value for name, value in tensors.items()}
         method = method_named(content["method"])
         settings = method.settings_from(content["settings"])
         pipeline = Pipeline(method, settings, engine=engine, device=device)
-        if content["format"] == 1:
-            tensors = {_stage_name(name): value for name, value in tensors.items()}
         context = Context(pipeline.hop_source, len(content["classes"]), device=device)
         learned = method.load(settings, content["state"], tensors, context)
-        names = content["feature_names"]
-        return Fitted(
-            pipeline,
-            learned,
-            smoothing_from(content["correct_and_smooth"]),
-            tuple(content["classes"]),
-            None if names is None else tuple(names),
-            int(content["features"]),
-            str(content["embedded"]),
-        )
+        smoothing = TypeAdapter(CorrectAndSmooth | None).validate_python(content["correct_and_smooth"])
+        if smoothing is not None and asdict(smoothing) != content["correct_and_smooth"]:
+            raise ValueError("correct_and_smooth is not complete")
+        names = None if content["feature_names"] is None else tuple(content["feature_names"])
+        more = (tuple(content["classes"]), names, int(content["features"]), str(content["embedded"]))
+        return Fitted(pipeline, learned, smoothing, *more)
     except (KeyError, TypeError, RuntimeError, AttributeError, ValueError) as error:
         raise FormatError(
             f"{folder}: model.json and model.safetensors do not belong together ({error}).\nTake both from one run."
         ) from error
-
-
-def smoothing_from(content: Mapping[str, Any] | None) -> CorrectAndSmooth | None:
-    """Read back how probabilities are corrected and smoothed."""
-    if content is None:
-        return None
-
-    def half(kind: Any, values: Mapping[str, Any] | None) -> Any:
-        return values and kind(**{**values, "normalization": Normalization(**values["normalization"])})
-
-    return CorrectAndSmooth(half(Correction, content["correction"]), half(Smoothing, content["smoothing"]))
 
 
 def from_format_1(content: dict[str, Any], folder: Path) -> dict[str, Any]:
@@ -99,7 +85,3 @@ def from_format_1(content: dict[str, Any], folder: Path) -> dict[str, Any]:
     embedded = "another graph's" if settings.get("featureless") == "embeddings" else ""  # whose is not known
     state = {"seed": 0, "width": content["width"], "subsets": content.get("subsets", []), "stages": 1}
     return {**content, "feature_names": None, "embedded": embedded, "state": state, "correct_and_smooth": None}
-
-
-def _stage_name(name: str) -> str:
-    return name.replace("network.", "stage-1.", 1) if name.startswith("network.") else name

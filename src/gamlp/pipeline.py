@@ -21,14 +21,15 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.graph.graph import Graph, check_trainable
+from gamlp.graph.graph import Graph, check_trainable, check_width
 from gamlp.graph.splits import Split
+from gamlp.labels.choose import choose_correct_and_smooth
 from gamlp.labels.correction import CorrectAndSmooth, correct_and_smooth
-from gamlp.methods.base import Context, FittedMethod, Method
+from gamlp.methods.base import Context, FittedMethod, Method, labels_of, rows_of
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.storage.files import Array
-from gamlp.train.hop_source import HopSource, check_device, reliable_candidates, wanted_rows
+from gamlp.train.hop_source import HopSource, check_device, relation_subsets, reliable_candidates, wanted_rows
 from gamlp.train.prediction import Prediction
 
 
@@ -70,32 +71,20 @@ class Pipeline:
             prediction, smoothing = learned.prediction, None
             assert prediction is not None
             if self.settings.correct_and_smooth:
-                smoothing, prediction = self._correct(hidden, split, prediction)
+                said = (self.hop_source.engine, prediction.probabilities, graph.adjacency, split)
+                labels = (hidden.labels[split.train], hidden.labels[split.valid])
+                smoothing, better = choose_correct_and_smooth(*said, *labels)
+                prediction = replace(prediction, probabilities=better)
         columns = (graph.feature_names, graph.features.shape[1])
         embedded = graph.fingerprint if embeds(graph, self.settings) else ""
         return Fitted(self, learned, smoothing, graph.classes, *columns, embedded, prediction)
 
     def hops(self, graph: Graph, split: Split, *, rows: Array | None = None) -> Any:
         """Return the hops that `fit` would read, of `rows` or of those that the settings ask for."""
-        from gamlp.train.hop_source import relation_subsets
-
         source, settings = self.hop_source, self.settings
         wanted = wanted_rows(graph, split, settings) if rows is None else rows
         subsets = relation_subsets(graph, settings)
         return source.hops(graph, settings, wanted, scaling=source.scaling(graph, settings), subsets=subsets)
-
-    def _correct(self, graph: Graph, split: Split, prediction: Prediction) -> tuple[CorrectAndSmooth, Prediction]:
-        from gamlp.labels.choose import choose_correct_and_smooth
-
-        chosen, better = choose_correct_and_smooth(
-            self.hop_source.engine,
-            prediction.probabilities,
-            graph.adjacency,
-            split,
-            graph.labels[split.train],
-            graph.labels[split.valid],
-        )
-        return chosen, replace(prediction, probabilities=better)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,32 +106,34 @@ class Fitted:
         `known` (N,) are class numbers, −1 = unknown; without, the labels of the graph are known. With a `split`, only
         those of split.train are, as in training: the graph of training then comes out as it did.
         """
-        graph = self.fit_columns(graph)
-        self._check_embedded(graph)
+        graph, settings, engine = self.fit_columns(graph), self.pipeline.settings, self.pipeline.hop_source.engine
+        if self.embedded and embeds(graph, settings) and graph.fingerprint != self.embedded:
+            raise SettingsError(
+                "The model reads embeddings, which are trained for one graph and mean nothing in another.\n"
+                "Train with featureless=neighbours or zeros to predict for other graphs."
+            )
         known = self.class_numbers(graph) if known is None else known
         rows = candidates = None
         if split is not None:
             known = labels_of(known, split.train)
-            rows, candidates = self._as_trained(graph, split)
-        with self.pipeline.hop_source.engine.session():
+        if split is not None and self.pipeline.method.on_hops:
+            rows = wanted_rows(graph, split, settings)
+            candidates = reliable_candidates(split, rows_of(graph, rows), settings)
+        with engine.session():
             said = self.learned.predict(graph, known, candidates=candidates, rows=rows)
-            return said if self.smoothing is None else self._smoothed(graph, known, said)
+            if self.smoothing is None:
+                return said
+            seen = np.flatnonzero(known >= 0)
+            labels = (seen, known[seen])
+            better = correct_and_smooth(engine, said.probabilities, graph.adjacency, *labels, settings=self.smoothing)
+            return replace(said, probabilities=better)
 
     def fit_columns(self, graph: Graph) -> Graph:
         """Return the graph with the columns of training, in their order."""
         if self.feature_names is not None and graph.feature_names is not None:
             return graph.with_columns(self.feature_names)
-        from gamlp.graph.graph import check_width
-
         check_width(graph, self.features)
         return graph
-
-    def _check_embedded(self, graph: Graph) -> None:
-        if self.embedded and embeds(graph, self.pipeline.settings) and graph.fingerprint != self.embedded:
-            raise SettingsError(
-                "The model reads embeddings, which are trained for one graph and mean nothing in another.\n"
-                "Train with featureless=neighbours or zeros to predict for other graphs."
-            )
 
     def class_numbers(self, graph: Graph) -> Array:
         """Return the labels of a graph by the classes of training; −1 for other classes (N,)."""
@@ -150,23 +141,8 @@ class Fitted:
         translation = np.array([number.get(name, -1) for name in graph.classes] + [-1], dtype=np.int64)
         return np.asarray(translation[graph.labels])
 
-    def _as_trained(self, graph: Graph, split: Split) -> tuple[Array | None, Array | None]:
-        settings = self.pipeline.settings
-        if not self.pipeline.method.on_hops:
-            return None, None
-        rows = wanted_rows(graph, split, settings)
-        return rows, reliable_candidates(split, np.arange(graph.nodes) if rows is None else rows, settings)
-
-    def _smoothed(self, graph: Graph, known: Array, said: Prediction) -> Prediction:
-        seen = np.flatnonzero(known >= 0)
-        engine = self.pipeline.hop_source.engine
-        better = correct_and_smooth(
-            engine, said.probabilities, graph.adjacency, seen, known[seen], settings=self.smoothing
-        )
-        return replace(said, probabilities=better)
-
     def save(self, folder: Path) -> None:
-        """Write model.safetensors and model.json."""
+        """Write model.safetensors and model.json, which `gamlp.model_file.load_fitted` reads."""
         from gamlp.model_file import save_fitted
 
         save_fitted(self, folder)
@@ -174,20 +150,7 @@ class Fitted:
     @property
     def facts(self) -> Mapping[str, Any]:
         """How the fit went: parameters, history of evaluations, stages, shares of relations."""
-        learned = self.learned
-        return {
-            "parameters": learned.parameters,
-            "history": learned.history,
-            "stages": learned.stages,
-            "relations": learned.relations,
-        }
-
-
-def load_fitted(folder: Path, *, engine: Engine | None = None, device: str = "cpu") -> Fitted:
-    """Read what `Fitted.save` wrote."""
-    from gamlp.model_file import read_fitted
-
-    return read_fitted(folder, engine=engine, device=device)
+        return {name: getattr(self.learned, name) for name in ("parameters", "history", "stages", "relations")}
 
 
 def embeds(graph: Graph, settings: Any) -> bool:
@@ -198,10 +161,3 @@ def embeds(graph: Graph, settings: Any) -> bool:
 def hide_labels(graph: Graph, split: Split) -> Graph:
     """Return the graph with the labels of train and valid only: no other label reaches training."""
     return graph.with_labels(labels_of(graph.labels, np.concatenate([split.train, split.valid])))
-
-
-def labels_of(labels: Array, ids: Array) -> Array:
-    """Return the labels of some nodes, −1 for all others (N,)."""
-    some = np.full_like(labels, -1)
-    some[ids] = labels[ids]
-    return some

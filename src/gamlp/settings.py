@@ -160,19 +160,12 @@ def checked(
             raise SettingsError(f"{whose} '{key}'.\n{did_you_mean(key, names)}")
     try:
         return kind(**values)
-    except (ValidationError, RecursionError) as error:
-        if isinstance(error, RecursionError):
-            raise SettingsError("A setting is nested too deeply.\nGive numbers, words, or plain lists.") from None
+    except RecursionError:
+        raise SettingsError("A setting is nested too deeply.\nGive numbers, words, or plain lists.") from None
+    except ValidationError as error:
         first = error.errors()[0]
         key = str(first["loc"][0])
-        default = kind.model_fields[key].default
+        found, default = repr(values[key]), kind.model_fields[key].default
+        found = found if len(found) <= 80 else f"{found[:77]}…"
         whose = f" of {of}" if of else ""
-        raise SettingsError(
-            f"Setting {key} = {shortened(values[key])}{whose}: {first['msg']}.\nIts default is {default!r}."
-        ) from None
-
-
-def shortened(value: Any) -> str:
-    """Write a value for a message."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}…"
+        raise SettingsError(f"Setting {key} = {found}{whose}: {first['msg']}.\nIts default is {default!r}.") from None

@@ -12,7 +12,7 @@ from paths import Case, asked, call, confidences, result_of
 
 from gamlp import GAMLPClassifier
 from gamlp.methods import method_named
-from gamlp.pipeline import load_fitted
+from gamlp.model_file import load_fitted
 from gamlp.train import stage
 
 PLAIN = [

@@ -11,7 +11,8 @@ from gamlp.graph.readers import datasets
 from gamlp.methods import registry as methods
 from gamlp.methods.base import Base
 from gamlp.model import registry as combiners
-from gamlp.pipeline import Pipeline, load_fitted
+from gamlp.model_file import load_fitted
+from gamlp.pipeline import Pipeline
 from gamlp.propagate import LocalEngine, Normalization, Propagation, Restart
 from gamlp.propagate.engines import registry as engines
 from gamlp.settings import Settings

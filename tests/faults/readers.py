@@ -175,7 +175,7 @@ def read_run(folder: Path) -> str:
     from gamlp.cli.common import read_own_graph
     from gamlp.explain.finished_run import open_run
     from gamlp.explain.report import render
-    from gamlp.pipeline import load_fitted
+    from gamlp.model_file import load_fitted
     from gamlp.runs import record
 
     graph = read_own_graph(record.read_run(folder))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pkgutil import resolve_name
 
 import numpy as np
 import pytest
@@ -12,13 +13,13 @@ from gamlp.errors import NotFiniteError, SettingsError
 from gamlp.graph.splits import Split
 from gamlp.message_passing import features
 from gamlp.message_passing.fit import fit as fit_options
-from gamlp.message_passing.matrices import looped, matrix_of
-from gamlp.message_passing.methods import METHODS
-from gamlp.message_passing.relational import NETWORKS as RELATIONAL
-from gamlp.message_passing.settings import DEFAULTS, names, options_for
-from gamlp.message_passing.views import Sizes, view_of
+from gamlp.message_passing.network import Network
+from gamlp.message_passing.networks import UniMP
+from gamlp.message_passing.views import looped, matrix_of, view_of
+from gamlp.methods import BASES, method_named
 
-PLAIN = [name for name in names() if name not in RELATIONAL]  # the others: test_relational.py
+NAMES = [name for name, base in BASES.items() if base.network]
+PLAIN = [name for name in NAMES if not method_named(name).needs_relations]  # the others: test_relational.py
 QUICK = {"epochs": 40, "feature_scaling": "none", "hidden": 16, "dropout": 0.2}
 SMALL = {
     "gat": {"hidden": 4, "heads": 2},
@@ -30,6 +31,10 @@ SMALL = {
 }
 
 
+def options_for(name, options):
+    return method_named(name).settings_from(options)
+
+
 def fit(name, graph, split, *, options, seed):
     return fit_options(name, graph, split, options=options_for(name, options), seed=seed)
 
@@ -38,9 +43,10 @@ def options(name, **more):
     return {**QUICK, **SMALL.get(name, {}), **more}
 
 
-def test_every_method_has_defaults_and_a_network():
-    assert set(names()) == set(DEFAULTS)
-    assert set(PLAIN) == set(METHODS)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_method_has_defaults_and_a_network(name):
+    assert issubclass(resolve_name(f"gamlp.message_passing.{BASES[name].network}"), Network)
+    assert BASES[name].defaults
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -80,8 +86,8 @@ def test_validation_labels_are_never_input(name, planted, hidden):
 
 def test_unimp_reads_training_labels(planted, hidden):
     """The guard above would pass for a network that reads no labels: training labels must show."""
-    network = METHODS["unimp"].network(Sizes(8, 2), options_for("unimp", {})).eval()
     view = view_of(hidden.features, looped(matrix_of(hidden.adjacency)))
+    network = UniMP(view, 2, options_for("unimp", {})).eval()
     given = torch.full((120,), -1)
     given[0] = 1
     change = (network(view.with_given(given)) - network(view)).abs().sum(dim=1)

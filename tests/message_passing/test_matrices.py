@@ -8,9 +8,8 @@ import scipy.sparse as sp
 import torch
 
 from gamlp.graph.graph import Adjacency
-from gamlp.message_passing import matrices
-from gamlp.message_passing.dropout import drop
-from gamlp.message_passing.features import InputLinear, features_of, scaled
+from gamlp.message_passing import views as matrices
+from gamlp.message_passing.features import InputLinear, drop, features_of, scaled
 from gamlp.message_passing.pyg import layers
 from gamlp.message_passing.views import view_of
 from gamlp.propagate.scaling import Scaling

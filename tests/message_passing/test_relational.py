@@ -14,10 +14,13 @@ from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble
 from gamlp.graph.splits import Split
 from gamlp.message_passing.fit import fit as fit_options
 from gamlp.message_passing.pyg import layers
-from gamlp.message_passing.relational import RGCN, Attention
-from gamlp.message_passing.settings import options_for
-from gamlp.message_passing.typed import typed_view
+from gamlp.message_passing.relational import RGCN, Attention, typed_view
+from gamlp.methods import method_named
 from gamlp.propagate.scaling import Scaling
+
+
+def options_for(name, options):
+    return method_named(name).settings_from(options)
 
 
 def fit(name, graph, split, *, options, seed):

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from gamlp.message_passing import matrices, sampled
-from gamlp.message_passing.partition import clusters
-from gamlp.message_passing.settings import options_for
+from gamlp.message_passing import sampled
+from gamlp.message_passing import views as matrices
+from gamlp.message_passing.sampled import clusters
+from gamlp.methods import method_named
+
+
+def options_for(name, options):
+    return method_named(name).settings_from(options)
 
 
 def ring_of_cliques(cliques=6, size=10):

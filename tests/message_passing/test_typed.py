@@ -13,11 +13,15 @@ with warnings.catch_warnings():
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.splits import Split
 from gamlp.message_passing.fit import fit as fit_options
-from gamlp.message_passing.settings import options_for
-from gamlp.message_passing.typed import Sources, drawn, reached, subgraph, subgraphs, typed_view
+from gamlp.message_passing.relational import Sources, TypedSource, drawn, reached, subgraph, subgraphs, typed_view
+from gamlp.methods import method_named
 from gamlp.propagate.scaling import Scaling
 
 PAPERS, AUTHORS = 200, 30
+
+
+def options_for(name, options):
+    return method_named(name).settings_from(options)
 
 
 def fit(name, graph, split, *, options, seed):
@@ -108,12 +112,12 @@ def test_few_candidates_are_all_taken():
 def test_every_training_node_is_in_one_batch_and_small_graphs_are_taken_whole(view):
     train = np.arange(100)
     options = options_for("hgt", {"batch_size": 30, "nodes_a_type": 5, "rounds": 2, "full_batch_up_to": 10})
-    batches = list(subgraphs(view, train, options)(np.random.default_rng(0)))
+    batches = list(subgraphs(TypedSource(view, train, options))(np.random.default_rng(0)))
     assert np.sort(np.concatenate([batch.nodes for batch in batches])).tolist() == train.tolist()
     for batch in batches:
         assert torch.equal(batch.view.features[batch.rows], view.features[batch.nodes])
         assert batch.weights.sum() == pytest.approx(1)
-    (only,) = subgraphs(view, train, options_for("hgt", {}))(np.random.default_rng(0))
+    (only,) = subgraphs(TypedSource(view, train, options_for("hgt", {})))(np.random.default_rng(0))
     assert only.view is view
 
 

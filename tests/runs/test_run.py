@@ -10,7 +10,7 @@ import pytest
 from gamlp.errors import StorageError
 from gamlp.graph.splits import SplitRule
 from gamlp.methods import method_named
-from gamlp.pipeline import load_fitted
+from gamlp.model_file import load_fitted
 from gamlp.runs.run import train_run
 from gamlp.runs.spec import RunSpec
 from gamlp.train.metrics import mean_and_std

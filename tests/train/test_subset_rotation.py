@@ -10,7 +10,8 @@ from gamlp.errors import SettingsError, ShapeError
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, projected
 from gamlp.methods import method_named
 from gamlp.model import build_network
-from gamlp.pipeline import Pipeline, hide_labels, load_fitted
+from gamlp.model_file import load_fitted
+from gamlp.pipeline import Pipeline, hide_labels
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.settings import Settings
 from gamlp.train import stage as stage_module

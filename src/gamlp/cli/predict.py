@@ -129,7 +129,7 @@ def of_another(
     """Return the graph with the model's class numbers, and the rows and probabilities of its nodes."""
     from dataclasses import replace
 
-    from gamlp.pipeline import load_fitted
+    from gamlp.model_file import load_fitted
     from gamlp.runs.predictions import stored
 
     if dict(graph.fingerprints) == record.fingerprints:

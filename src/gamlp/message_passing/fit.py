@@ -7,128 +7,110 @@ higher or, at the same accuracy, its validation loss lower.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 from torch.nn import functional
 
 from gamlp.errors import NotFiniteError
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
-from gamlp.message_passing.parts import Parts, parts_of
+from gamlp.message_passing.network import Network, build
+from gamlp.message_passing.sampled import Batch
 from gamlp.message_passing.settings import Options
-from gamlp.message_passing.views import View
-from gamlp.progress import progress
+from gamlp.methods.base import labels_of
+from gamlp.progress import Advance, progress
 from gamlp.propagate.scaling import Scaling
 from gamlp.storage.files import Array
 
 
-@dataclass(frozen=True, eq=False)
-class Fitted:
-    """What training gave: class probabilities of all nodes (N, C) float32, and how it went."""
-
-    probabilities: Array
-    valid_accuracy: float
-    parameters: int
-    history: list[dict[str, float]]  # one row an epoch: epoch, loss, valid_loss, valid_accuracy
-    state: dict[str, torch.Tensor]
-
-
-def fit(
-    name: str,
-    graph: Graph,
-    split: Split,
-    *,
-    options: Options,
-    scaling: Scaling | None = None,
-    seed: int,
-    device: str = "cpu",
-) -> Fitted:
+def fit(name: str, graph: Graph, split: Split, *, options: Options, seed: int, device: str = "cpu") -> Training:
     """Train method `name`; the same seed gives the same bits, and torch's random state is left as it was."""
-    scaling = scaling or Scaling.fit(options.feature_scaling, np.asarray(graph.features))
+    scaling = Scaling.fit(options.feature_scaling, np.asarray(graph.features))
     with torch.random.fork_rng(devices=[] if device == "cpu" else [torch.device(device)]):
         torch.manual_seed(seed)
-        parts = parts_of(name, graph, split.train, options, scaling, device)
-        return Training(name, parts, graph, split, options, device).run(seed)
+        classes = len(graph.classes)
+        built = build(name, graph, split.train, classes, options=options, scaling=scaling, device=device)
+        training = Training(*built, graph.labels, split, scaling, device)
+        with progress(f"train {name}", total=options.epochs) as advance:
+            training.run(np.random.default_rng([seed, 0x3E55]), advance)
+        return training
+
+
+def probabilities(network: Network, view: Any) -> Array:
+    """Return the probabilities of all nodes of a view, (n, C)."""
+    return np.asarray(logits(network, view).softmax(dim=1).cpu().numpy())
 
 
 @torch.no_grad()
-def predict(
-    name: str,
-    graph: Graph,
-    known_labels: Array,
-    *,
-    options: Options,
-    scaling: Scaling,
-    weights: dict[str, torch.Tensor],
-    classes: int,
-    device: str = "cpu",
-) -> Array:
-    """Return the probabilities of all nodes of any graph, (N, C), from the weights of a trained network."""
-    graph = replace(graph, classes=tuple(map(str, range(classes))))
-    parts = parts_of(name, graph, np.flatnonzero(known_labels >= 0), options, scaling, device)
-    parts.network.load_state_dict(weights)
-    parts.network.eval()
-    view = parts.whole.with_given(torch.from_numpy(known_labels)) if parts.takes_labels else parts.whole
-    return np.asarray(parts.network(view).softmax(dim=1).cpu().numpy())
+def logits(network: Network, view: Any) -> torch.Tensor:
+    """Return the logits of all nodes of a view, (n, C), nothing dropped."""
+    return network.eval()(view)  # type: ignore[no-any-return]
 
 
 class Training:
-    """One fit: the network, its optimizer, and the best weights so far."""
+    """One fit: the network, its optimizer, the best weights (`state`) and what they say of all nodes, (N, C).
 
-    def __init__(self, name: str, parts: Parts, graph: Graph, split: Split, options: Options, device: str) -> None:
-        self.name, self.options, self.device, self.takes_labels = name, options, device, parts.takes_labels
-        self.network, self.sampler = parts.network, parts.sampler()
-        self.optimizer = optimizer_of(self.network, options)
-        self.train_labels = known(graph.labels, split.train)
-        self.valid = torch.from_numpy(np.asarray(split.valid)).to(device)
-        self.valid_labels = torch.from_numpy(graph.labels[split.valid]).to(device)
-        given = torch.from_numpy(self.train_labels)
-        self.whole = parts.whole.with_given(given) if self.takes_labels else parts.whole
+    The history has one row an epoch: epoch, loss, valid_loss, valid_accuracy.
+    """
 
-    def run(self, seed: int) -> Fitted:
+    def __init__(
+        self, network: Network, source: Any, labels: Array, split: Split, scaling: Scaling, device: str
+    ) -> None:
+        self.network, self.options, self.scaling, self.device = network, source.options, scaling, device
+        self.sampler = type(network).sampler(source)
+        self.optimizer = optimizer_of(network, source.options)
+        self.train_labels = labels_of(labels, split.train)
+        self.valid, self.valid_labels = self.tensor(split.valid), self.tensor(labels[split.valid])
+        self.whole = network.seen(source.view, self.train_labels)
+        self.history: list[dict[str, float]] = []
+        self.state: dict[str, torch.Tensor] = {}
+
+    def run(self, random: np.random.Generator, advance: Advance) -> None:
         """Train until the validation score stands still, then predict with the best weights."""
-        random = np.random.default_rng([seed, 0x3E55])
-        history: list[dict[str, float]] = []
-        best: tuple[float, float] = (-1.0, 0.0)
-        best_epoch, state = 0, copied(self.network)
-        with progress(f"train {self.name}", total=self.options.epochs) as advance:
-            for epoch in range(1, self.options.epochs + 1):
-                loss = self.epoch(random)
-                accuracy, valid_loss = self.evaluate()
-                check_finite(loss, valid_loss, epoch=epoch, learning_rate=self.options.learning_rate)
-                history.append({"epoch": epoch, "loss": loss, "valid_loss": valid_loss, "valid_accuracy": accuracy})
-                advance(note=f"valid {accuracy:.4f}")
-                if (accuracy, -valid_loss) > best or not len(self.valid):
-                    best, best_epoch, state = (accuracy, -valid_loss), epoch, copied(self.network)
-                elif epoch - best_epoch >= self.options.patience:
-                    break
-        self.network.load_state_dict(state)
-        probabilities = self.logits().softmax(dim=1).cpu().numpy()
-        parameters = sum(weights.numel() for weights in self.network.parameters())
-        return Fitted(probabilities, best[0], parameters, history, {key: each.cpu() for key, each in state.items()})
+        best, best_epoch = (-1.0, 0.0), 0
+        for epoch in range(1, self.options.epochs + 1):
+            loss = self.epoch(random)
+            accuracy, valid_loss = self.evaluate()
+            if not np.isfinite([loss, valid_loss]).all():
+                raise NotFiniteError(
+                    f"The loss is no longer finite in epoch {epoch}.\n"
+                    f"Lower learning_rate (now {self.options.learning_rate:g}), or scale the features."
+                )
+            self.history.append({"epoch": epoch, "loss": loss, "valid_loss": valid_loss, "valid_accuracy": accuracy})
+            advance(note=f"valid {accuracy:.4f}")
+            if (accuracy, -valid_loss) > best or not len(self.valid):
+                best, best_epoch = (accuracy, -valid_loss), epoch
+                self.state = {key: each.detach().clone() for key, each in self.network.state_dict().items()}
+            elif epoch - best_epoch >= self.options.patience:
+                break
+        self.network.load_state_dict(self.state)
+        self.state = {key: each.cpu() for key, each in self.state.items()}
+        self.probabilities, self.valid_accuracy = probabilities(self.network, self.whole), best[0]
+        self.parameters = sum(weights.numel() for weights in self.network.parameters())
 
     def epoch(self, random: np.random.Generator) -> float:
         """Take the steps of one epoch; return their mean loss."""
         self.network.train()
-        losses = []
-        for batch in self.sampler(random):
-            view, rows, nodes, weights = batch.view, batch.rows, batch.nodes, batch.weights
-            if self.takes_labels:
-                hidden = random.random(len(rows)) >= self.options.label_rate
-                hidden[random.integers(len(rows))] = True  # at least one node to learn from
-                view = view.with_given(given_labels(len(view.given), rows[~hidden], self.train_labels[nodes[~hidden]]))
-                rows, nodes, weights = rows[hidden], nodes[hidden], weights[hidden] / weights[hidden].sum()
-            losses.append(self.step(view, rows, self.train_labels[nodes], weights))
-        return float(np.mean(losses))
+        takes = self.network.takes_labels
+        batches = (self.some_given(batch, random) if takes else batch for batch in self.sampler(random))
+        return float(np.mean([self.step(batch) for batch in batches]))
 
-    def step(self, view: View, rows: Array, labels: Array, weights: Array) -> float:
+    def some_given(self, batch: Batch, random: np.random.Generator) -> Batch:
+        """Give some of a batch's training labels as input; the loss falls on the others."""
+        hidden = random.random(len(batch.rows)) >= self.options.label_rate
+        hidden[random.integers(len(hidden))] = True  # at least one node to learn from
+        given = np.full(len(batch.view.given), -1)
+        given[batch.rows[~hidden]] = self.train_labels[batch.nodes[~hidden]]
+        weights = batch.weights[hidden] / batch.weights[hidden].sum()
+        return Batch(self.network.seen(batch.view, given), batch.rows[hidden], batch.nodes[hidden], weights)
+
+    def step(self, batch: Batch) -> float:
         """Take one step; return its loss."""
-        logits = self.network(view)[torch.from_numpy(rows).to(self.device)]
-        each = functional.cross_entropy(logits, torch.from_numpy(labels).to(self.device), reduction="none")
-        loss = (each * torch.from_numpy(weights).to(each)).sum()
+        rows = self.network(batch.view)[self.tensor(batch.rows)]
+        each = functional.cross_entropy(rows, self.tensor(self.train_labels[batch.nodes]), reduction="none")
+        loss = (each * torch.from_numpy(batch.weights).to(each)).sum()
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
@@ -138,48 +120,18 @@ class Training:
         """Return validation accuracy and loss; without validation nodes zeros, and the last epoch is kept."""
         if not len(self.valid):
             return 0.0, 0.0
-        logits = self.logits()[self.valid]
-        loss = functional.cross_entropy(logits, self.valid_labels)
-        return float((logits.argmax(dim=1) == self.valid_labels).double().mean()), float(loss)
+        rows = logits(self.network, self.whole)[self.valid]
+        loss = functional.cross_entropy(rows, self.valid_labels)
+        return float((rows.argmax(dim=1) == self.valid_labels).double().mean()), float(loss)
 
-    @torch.no_grad()
-    def logits(self) -> torch.Tensor:
-        """Return the logits of all nodes (N, C), nothing dropped."""
-        self.network.eval()
-        return self.network(self.whole)  # type: ignore[no-any-return]
+    def tensor(self, values: Array) -> torch.Tensor:
+        """Return an array as a tensor on the device."""
+        return torch.from_numpy(np.asarray(values)).to(self.device)
 
 
-def optimizer_of(network: nn.Module, options: Options) -> torch.optim.Optimizer:
+def optimizer_of(network: Network, options: Options) -> torch.optim.Optimizer:
     """Return Adam with the weight decay where it belongs."""
-    first = set(network.entry.parameters())  # type: ignore[union-attr]
-    decay_all = options.weight_decay_on == "all"
-    decayed = [each for each in network.parameters() if decay_all or each in first]
-    free = [each for each in network.parameters() if not (decay_all or each in first)]
-    groups = [{"params": decayed, "weight_decay": options.weight_decay}, {"params": free, "weight_decay": 0.0}]
+    decayed = dict.fromkeys((network if options.weight_decay_on == "all" else network.entry).parameters())
+    free = [each for each in network.parameters() if each not in decayed]
+    groups = [{"params": [*decayed], "weight_decay": options.weight_decay}, {"params": free, "weight_decay": 0.0}]
     return torch.optim.Adam(groups, lr=options.learning_rate)
-
-
-def known(labels: Array, nodes: Array) -> Array:
-    """Return the labels of `nodes` and −1 everywhere else."""
-    return given_labels(len(labels), nodes, labels[nodes]).numpy()
-
-
-def given_labels(count: int, rows: Array, labels: Array) -> torch.Tensor:
-    """Return (count,) with `labels` at `rows` and −1 everywhere else."""
-    given = np.full(count, -1, dtype=np.int64)
-    given[rows] = labels
-    return torch.from_numpy(given)
-
-
-def copied(network: nn.Module) -> dict[str, torch.Tensor]:
-    """Return a copy of the weights."""
-    return {key: each.detach().clone() for key, each in network.state_dict().items()}
-
-
-def check_finite(*losses: float, epoch: int, learning_rate: float) -> None:
-    """Stop when training has run away."""
-    if not np.isfinite(losses).all():
-        raise NotFiniteError(
-            f"The loss is no longer finite in epoch {epoch}.\n"
-            f"Lower learning_rate (now {learning_rate:g}), or scale the features."
-        )

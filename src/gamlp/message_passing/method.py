@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gamlp.message_passing.settings import COMMON, DEFAULTS, FEATURELESS, Options, options_for
-from gamlp.methods.base import Context, FittedMethod, Method
+from gamlp.message_passing.settings import COMMON, FEATURELESS, Options
+from gamlp.methods.base import Context, FittedMethod, Method, rows_of, scaling_from, scaling_tensors
+from gamlp.settings import checked
+from gamlp.train.prediction import Prediction
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from gamlp.graph.graph import Graph
     from gamlp.graph.splits import Split
+    from gamlp.methods.base import Ids, Tensors
     from gamlp.propagate.scaling import Scaling
     from gamlp.storage.files import Array
-    from gamlp.train.prediction import Prediction
 
 
 class MessagePassing(Method):
@@ -28,8 +28,8 @@ class MessagePassing(Method):
     extra: ClassVar[str | None] = "pyg"
 
     def setting_names(self) -> Collection[str]:
-        """Return the settings that it has."""
-        return COMMON | set(DEFAULTS[self.base])
+        """Return the common settings, and those that its defaults name."""
+        return COMMON | set(self.declared.defaults)
 
     def shared(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Take of a recipe's common settings how featureless types are filled; all else is its own."""
@@ -37,7 +37,7 @@ class MessagePassing(Method):
 
     def settings_from(self, values: Mapping[str, Any]) -> Options:
         """Check the settings."""
-        return options_for(self.base, values)
+        return checked(Options, {**self.declared.defaults, **values}, of=self.base, own=self.setting_names())
 
     def check(self, graph: Graph, settings: Options) -> None:
         """Refuse what could not be trained, before anything is."""
@@ -50,30 +50,20 @@ class MessagePassing(Method):
     def fit(self, graph: Graph, split: Split, settings: Options, context: Context) -> FittedMessagePassing:
         """Train on the graph with features for all its nodes."""
         from gamlp.message_passing.fit import fit
-        from gamlp.propagate.scaling import Scaling
-        from gamlp.train.prediction import Prediction
 
         filled = replace(graph, features=context.source.features(graph, settings))
-        scaling = Scaling.fit(settings.feature_scaling, np.asarray(filled.features))
-        done = fit(
-            self.base, filled, split, options=settings, scaling=scaling, seed=context.seed, device=context.device
-        )
-        fitted = FittedMessagePassing(self.base, settings, scaling, done.state, context)
-        rows = np.arange(graph.nodes) if graph.targets is None else graph.targets
+        done = fit(self.base, filled, split, options=settings, seed=context.seed, device=context.device)
+        fitted = FittedMessagePassing(self.base, settings, done.scaling, done.state, context)
+        rows = rows_of(graph)
         fitted.prediction = Prediction(rows, done.probabilities[rows])
         fitted.parameters, fitted.history = done.parameters, done.history
         return fitted
 
-    def load(
-        self, settings: Options, state: Mapping[str, Any], tensors: dict[str, Tensor], context: Context
-    ) -> FittedMessagePassing:
+    def load(self, settings: Options, state: Any, tensors: Tensors, context: Context) -> FittedMessagePassing:
         """Take up the weights."""
-        from gamlp.propagate.scaling import Scaling
         from gamlp.train.checkpoint import without_prefix
 
-        measured = {name: value.numpy() for name, value in without_prefix("scaling", tensors).items()}
-        scaling = Scaling(settings.feature_scaling, **measured)
-        weights = without_prefix("network", tensors)
+        scaling, weights = scaling_from(settings, tensors), without_prefix("network", tensors)
         return FittedMessagePassing(self.base, settings, scaling, weights, context)
 
 
@@ -86,44 +76,27 @@ class RelationalMessagePassing(MessagePassing):
 class FittedMessagePassing(FittedMethod):
     """The weights of a network, which is built anew for each graph."""
 
-    def __init__(
-        self, base: str, settings: Options, scaling: Scaling, weights: dict[str, Tensor], context: Context
-    ) -> None:
+    def __init__(self, base: str, settings: Options, scaling: Scaling, weights: Tensors, context: Context) -> None:
         super().__init__()
-        self.base, self.settings, self.scaling, self.weights = base, settings, scaling, weights
-        self.context = context
+        self.base, self.settings, self.scaling = base, settings, scaling
+        self.weights, self.context = weights, context
 
-    def predict(
-        self, graph: Graph, known: Array, *, candidates: Array | None = None, rows: Array | None = None
-    ) -> Prediction:
+    def predict(self, graph: Graph, known: Array, *, candidates: Ids = None, rows: Ids = None) -> Prediction:
         """Run the network over the whole graph; labels are input for UniMP alone."""
-        from gamlp.message_passing.fit import predict
-        from gamlp.train.prediction import Prediction
+        from gamlp.message_passing.fit import probabilities
+        from gamlp.message_passing.network import build
 
-        filled = replace(graph, features=self.context.source.features(graph, self.settings))
-        probabilities = predict(
-            self.base,
-            filled,
-            known,
-            options=self.settings,
-            scaling=self.scaling,
-            weights=self.weights,
-            classes=self.context.classes,
-            device=self.context.device,
+        context, seen = self.context, np.flatnonzero(known >= 0)
+        filled = replace(graph, features=context.source.features(graph, self.settings))
+        network, source = build(
+            self.base, filled, seen, context.classes, options=self.settings, scaling=self.scaling, device=context.device
         )
-        wanted = graph.targets if rows is None else rows
-        wanted = np.arange(graph.nodes) if wanted is None else wanted
-        return Prediction(wanted, probabilities[wanted])
+        network.load_state_dict(self.weights)
+        wanted = rows_of(graph, rows)
+        return Prediction(wanted, probabilities(network, network.seen(source.view, known))[wanted])
 
-    def state(self) -> dict[str, Any]:
-        """Everything is in the tensors."""
-        return {}
-
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> Tensors:
         """Return the weights, and what the scaling measured."""
-        import torch
-
         from gamlp.train.checkpoint import prefixed
 
-        scaling = {f"scaling.{name}": torch.from_numpy(value) for name, value in self.scaling.arrays().items()}
-        return prefixed("network", self.weights) | scaling
+        return prefixed("network", self.weights) | scaling_tensors(self.scaling)

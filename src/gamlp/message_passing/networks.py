@@ -1,173 +1,285 @@
-"""The shallow networks. Each reads a View and returns logits (n, C); `entry` is the layer that reads the features.
+"""The networks. Each reads a View and returns logits (n, C); `entry` is the layer that reads the features.
 
-    GCN        Hˡ⁺¹ = relu(Â Hˡ Wˡ)                                Kipf and Welling 2017
-    GAT        Hˡ⁺¹ᵢ = elu(Σ_j αᵢⱼ Hˡⱼ Wˡ), heads side by side      Veličković et al. 2018
-    Neighbour  Hˡ⁺¹ = relu(Â Hˡ Wˡ + Hˡ Uˡ)                        GraphSAGE 2017, Cluster-GCN 2019, GraphSAINT 2020
-    APPNP      Z⁰ = MLP(X), Zᵏ⁺¹ = (1−a) Â Zᵏ + a Z⁰               Gasteiger et al. 2019
-    UniMP      transformer attention over features + label embeddings, a gate to the node itself   Shi et al. 2021
+    GCN        Hˡ⁺¹ = relu(Â Hˡ Wˡ)                                           Kipf and Welling 2017
+    JKNet      Hˡ as in GCN; logits Â [H¹ ‖ … ‖ Hᴸ⁻¹] W, or of their maximum  Xu et al. 2018
+    ResGCN     Hˡ⁺¹ = Hˡ + relu(Â Hˡ Wˡ); logits Â Hᴸ⁻¹ W                    Kipf and Welling 2017; Li et al. 2019
+    Neighbour  Hˡ⁺¹ = relu(Â Hˡ Wˡ + Hˡ Uˡ)                                   GraphSAGE, Cluster-GCN, GraphSAINT
+    GAT        Hˡ⁺¹ᵢ = elu(Σ_j αᵢⱼ Hˡⱼ Wˡ), heads side by side                 Veličković et al. 2018
+    UniMP      attention over features + label embeddings, gated              Shi et al. 2021
+    DeeperGCN  Hˡ⁺¹ = Hˡ + GEN(dropout(relu(norm(Hˡ)))), softmax aggregation  Li et al. 2020
+    APPNP      Z⁰ = MLP(X), Zᵏ⁺¹ = (1−a) Â Zᵏ + a Z⁰                          Gasteiger et al. 2019
+    DAGNN      Z = MLP(X); logits Σ_k σ(s·ÂᵏZ) ÂᵏZ                            Liu et al. 2020
 
-A product with W comes before the product with Â: that is hidden instead of F columns a message, O(E·hidden).
-The layers are PyG's; the stacks of them (`torch_geometric.nn.models`) are ours, because their first layer must be
-`InputLinear`, which reads sparse features and drops single entries of them.
+`layers` counts the convolutions, in JKNet and ResGCN (at least two) the one that gives the logits too; DeeperGCN has a
+linear layer after them. A product with W comes before the product with Â: that is hidden instead of F columns a
+message, O(E·hidden). The layers are PyG's; the stacks of them (`torch_geometric.nn.models`) are ours, because their
+first layer must be `InputLinear`, which reads sparse features and drops single entries of them.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from gamlp.message_passing.dropout import drop
-from gamlp.message_passing.features import Features, InputLinear, csr_tensor
+from gamlp.message_passing import sampled, views
+from gamlp.message_passing.features import Features, InputLinear, csr_tensor, drop
+from gamlp.message_passing.network import Network
 from gamlp.message_passing.pyg import layers
 from gamlp.message_passing.settings import Options
-from gamlp.message_passing.views import Sizes, View
+from gamlp.message_passing.views import View
 
 
-class GCN(nn.Module):
-    """Graph convolutions, one after another."""
+class Convolutions(Network):
+    """Graph convolutions from width to width that take Â as it is; `entry` has the weights of the first."""
 
-    def __init__(self, sizes: Sizes, options: Options) -> None:
-        super().__init__()
-        widths = [sizes.features, *[options.hidden] * (options.layers - 1), sizes.classes]
+    def __init__(self, widths: list[int], options: Options) -> None:
+        super().__init__(options)
         self.convolutions = nn.ModuleList(convolution(*pair) for pair in pairwise(widths))
         self.convolutions[0].lin = nn.Identity()
         self.entry = InputLinear(widths[0], widths[1], dropout=options.dropout, bias=False)
-        self.dropout = options.dropout
+
+    def first(self, view: View) -> torch.Tensor:
+        """Return Â X W."""
+        return self.convolutions[0](self.entry(view.features), view.adjacency)  # type: ignore[no-any-return]
+
+
+class GCN(Convolutions):
+    """Graph convolutions, one after another."""
+
+    def __init__(self, view: View, classes: int, options: Options) -> None:
+        super().__init__([view.features.shape[1], *[options.hidden] * (options.layers - 1), classes], options)
 
     def forward(self, view: View) -> torch.Tensor:
         """View of n nodes → (n, C)."""
-        hidden = self.convolutions[0](self.entry(view.features), view.adjacency)
+        hidden = self.first(view)
         for convolve in self.convolutions[1:]:
-            hidden = convolve(drop(hidden.relu(), self.dropout, training=self.training), view.adjacency)
-        return hidden  # type: ignore[no-any-return]
+            hidden = convolve(self.drop(hidden.relu()), view.adjacency)
+        return hidden
 
 
-class GAT(nn.Module):
+class JKNet(Convolutions):
+    """Every layer's output reaches the logits."""
+
+    def __init__(self, view: View, classes: int, options: Options) -> None:
+        super().__init__([view.features.shape[1], *[options.hidden] * max(1, options.layers - 1)], options)
+        self.jump = layers.JumpingKnowledge(options.jumping)
+        self.last = convolution(options.hidden * (len(self.convolutions) if options.jumping == "cat" else 1), classes)
+
+    def forward(self, view: View) -> Any:
+        """View of n nodes → (n, C)."""
+        outputs = [self.first(view).relu()]
+        for convolve in self.convolutions[1:]:
+            outputs.append(convolve(self.drop(outputs[-1]), view.adjacency).relu())
+        return self.last(self.drop(self.jump(outputs)), view.adjacency)
+
+
+class ResGCN(Convolutions):
+    """Every layer but the first adds to what it was given."""
+
+    def __init__(self, view: View, classes: int, options: Options) -> None:
+        super().__init__([view.features.shape[1], *[options.hidden] * max(1, options.layers - 1)], options)
+        self.last = convolution(options.hidden, classes)
+
+    def forward(self, view: View) -> Any:
+        """View of n nodes → (n, C)."""
+        hidden = self.first(view).relu()
+        for convolve in self.convolutions[1:]:
+            hidden = hidden + convolve(self.drop(hidden), view.adjacency).relu()
+        return self.last(self.drop(hidden), view.adjacency)
+
+
+class Neighbour(Network):
+    """One map for the (weighted) mean of the neighbours and one for the node itself, added."""
+
+    def __init__(self, view: View, classes: int, options: Options) -> None:
+        super().__init__(options)
+        widths = [*[options.hidden] * (options.layers - 1), classes]
+        # both maps of the first layer side by side
+        self.entry = InputLinear(view.features.shape[1], 2 * widths[0], dropout=options.dropout)
+        self.receive = layers.LGConv(normalize=False)
+        self.convolutions = nn.ModuleList(layers.GraphConv(*pair) for pair in pairwise(widths))
+
+    def forward(self, view: View) -> Any:
+        """View of n nodes → (n, C)."""
+        near, own = self.entry(view.features).chunk(2, dim=1)
+        hidden = self.receive(near, view.adjacency) + own
+        for convolve in self.convolutions:
+            hidden = convolve(self.drop(hidden.relu()), view.adjacency)
+        return hidden
+
+
+class GraphSAGE(Neighbour):
+    """The mean of sampled neighbours (Hamilton et al. 2017)."""
+
+    normalize = views.mean
+    sampler = sampled.neighbours
+
+
+class ClusterGCN(Neighbour):
+    """The neighbours within some clusters (Chiang et al. 2019)."""
+
+    normalize = views.enhanced
+    sampler = sampled.clustered
+
+
+class GraphSAINT(Neighbour):
+    """The neighbours under random walks (Zeng et al. 2020)."""
+
+    normalize = views.mean
+    sampler = sampled.walks
+
+
+class GAT(Network):
     """Attention over the neighbours; the last layer has one head."""
 
-    def __init__(self, sizes: Sizes, options: Options) -> None:
-        super().__init__()
-        wide = options.heads * options.hidden
-        inputs = [sizes.features, *[wide] * (options.layers - 1)]
-        outputs = [*[(options.hidden, options.heads)] * (options.layers - 1), (sizes.classes, 1)]
+    normalize = views.looped
+
+    def __init__(self, view: View, classes: int, options: Options) -> None:
+        super().__init__(options)
+        inputs = [view.features.shape[1], *[options.heads * options.hidden] * (options.layers - 1)]
+        outputs = [*[(options.hidden, options.heads)] * (options.layers - 1), (classes, 1)]
         self.attentions = nn.ModuleList(
             layers.GATConv(width, out, heads, dropout=options.edge_dropout, add_self_loops=False)
             for width, (out, heads) in zip(inputs, outputs, strict=True)
         )
         self.attentions[0].lin = nn.Identity()
         self.entry = InputLinear(inputs[0], outputs[0][0] * outputs[0][1], dropout=options.dropout, bias=False)
-        self.dropout = options.dropout
 
-    def forward(self, view: View) -> torch.Tensor:
+    def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
         hidden = self.attentions[0](self.entry(view.features), view.edges)
         for attend in self.attentions[1:]:
-            hidden = attend(drop(functional.elu(hidden), self.dropout, training=self.training), view.edges)
-        return hidden  # type: ignore[no-any-return]
+            hidden = attend(self.drop(functional.elu(hidden)), view.edges)
+        return hidden
 
 
-class Neighbour(nn.Module):
-    """One map for the (weighted) mean of the neighbours and one for the node itself, added."""
-
-    def __init__(self, sizes: Sizes, options: Options) -> None:
-        super().__init__()
-        widths = [*[options.hidden] * (options.layers - 1), sizes.classes]
-        self.entry = InputLinear(
-            sizes.features, 2 * widths[0], dropout=options.dropout
-        )  # both maps of the first layer side by side
-        self.receive = layers.LGConv(normalize=False)
-        self.convolutions = nn.ModuleList(layers.GraphConv(*pair) for pair in pairwise(widths))
-        self.dropout = options.dropout
-
-    def forward(self, view: View) -> torch.Tensor:
-        """View of n nodes → (n, C)."""
-        near, own = self.entry(view.features).chunk(2, dim=1)
-        hidden = self.receive(near, view.adjacency) + own
-        for convolve in self.convolutions:
-            hidden = convolve(drop(hidden.relu(), self.dropout, training=self.training), view.adjacency)
-        return hidden  # type: ignore[no-any-return]
-
-
-class Perceptron(nn.Module):
-    """The MLP in front of APPNP and DAGNN: F → hidden → … → C."""
-
-    def __init__(self, sizes: Sizes, options: Options) -> None:
-        super().__init__()
-        widths = [*[options.hidden] * (options.layers - 1), sizes.classes]
-        self.entry = InputLinear(sizes.features, widths[0], dropout=options.dropout)
-        self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
-        self.dropout = options.dropout
-
-    def forward(self, features: Features) -> torch.Tensor:
-        """(n, F) → (n, C)."""
-        hidden = self.entry(features)
-        for linear in self.linears:
-            hidden = linear(drop(hidden.relu(), self.dropout, training=self.training))
-        return hidden  # type: ignore[no-any-return]
-
-
-class APPNP(nn.Module):
-    """Predict first, then spread the predictions by personalised PageRank.
-
-    The iteration is ours: PyG's own drops from what the iteration before has left, so that after ten with
-    edge_dropout = 0.5 one entry in a thousand remains and nothing is learned.
-    """
-
-    def __init__(self, sizes: Sizes, options: Options) -> None:
-        super().__init__()
-        self.predict = Perceptron(sizes, options)
-        self.step = layers.LGConv(normalize=False)
-        self.iterations, self.teleport, self.edge_dropout = options.iterations, options.teleport, options.edge_dropout
-
-    @property
-    def entry(self) -> nn.Module:
-        """The layer that reads the features."""
-        return self.predict.entry
-
-    def forward(self, view: View) -> torch.Tensor:
-        """View of n nodes → (n, C)."""
-        predicted = self.predict(view.features)
-        spread = predicted
-        for _ in range(self.iterations):
-            adjacency = thinned(view.adjacency, self.edge_dropout) if self.training else view.adjacency
-            spread = (1 - self.teleport) * self.step(spread, adjacency) + self.teleport * predicted
-        return spread  # type: ignore[no-any-return]
-
-
-class UniMP(nn.Module):
+class UniMP(Network):
     """Features and given labels in one space, then gated transformer attention."""
 
-    def __init__(self, sizes: Sizes, options: Options) -> None:
-        super().__init__()
+    normalize = views.looped
+    takes_labels = True
+
+    def __init__(self, view: View, classes: int, options: Options) -> None:
+        super().__init__(options)
         wide = options.heads * options.hidden
-        self.entry = InputLinear(sizes.features, wide, dropout=options.dropout)
-        self.label = nn.Embedding(sizes.classes + 1, wide, padding_idx=0)  # row 0: no label given, stays zero
-        outputs = [(options.hidden, True)] * (options.layers - 1) + [(sizes.classes, False)]
+        self.entry = InputLinear(view.features.shape[1], wide, dropout=options.dropout)
+        self.label = nn.Embedding(classes + 1, wide, padding_idx=0)  # row 0: no label given, stays zero
+        outputs = [(options.hidden, True)] * (options.layers - 1) + [(classes, False)]
         self.attentions = nn.ModuleList(
             layers.TransformerConv(wide, out, options.heads, concat, beta=True, dropout=options.edge_dropout)
             for out, concat in outputs
         )
         self.norms = nn.ModuleList(nn.LayerNorm(wide) for _ in outputs[:-1])
-        self.dropout = options.dropout
 
-    def forward(self, view: View) -> torch.Tensor:
+    def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
         hidden = self.entry(view.features) + self.label(view.given + 1)
         for attend, norm in zip(self.attentions, self.norms, strict=False):
-            hidden = drop(norm(attend(hidden, view.edges)).relu(), self.dropout, training=self.training)
-        return self.attentions[-1](hidden, view.edges)  # type: ignore[no-any-return]
+            hidden = self.drop(norm(attend(hidden, view.edges)).relu())
+        return self.attentions[-1](hidden, view.edges)
 
 
-def convolution(inputs: int, outputs: int) -> nn.Module:
+class DeeperGCN(Network):
+    """Pre-activation residual blocks around a generalised aggregation."""
+
+    normalize = views.looped
+
+    def __init__(self, view: View, classes: int, options: Options) -> None:
+        super().__init__(options)
+        width, block = options.hidden, {"block": "res+", "dropout": options.dropout}
+        self.entry = InputLinear(view.features.shape[1], width, dropout=options.dropout)
+        aggregations = (
+            layers.GENConv(width, width, aggr="softmax", learn_t=True, norm="layer") for _ in range(options.layers)
+        )
+        self.blocks = nn.ModuleList(
+            layers.DeepGCNLayer(aggregate, nn.LayerNorm(width), nn.ReLU(), **block) for aggregate in aggregations
+        )
+        self.norm = nn.LayerNorm(width)
+        self.last = nn.Linear(width, classes)
+
+    def forward(self, view: View) -> Any:
+        """View of n nodes → (n, C)."""
+        hidden = self.entry(view.features)
+        for block in self.blocks:
+            hidden = block(hidden, view.edges)
+        return self.last(self.drop(self.norm(hidden).relu()))
+
+
+class Perceptron(Network):
+    """The MLP in front of APPNP and DAGNN: F → hidden → … → C."""
+
+    def __init__(self, features: int, classes: int, options: Options) -> None:
+        super().__init__(options)
+        widths = [*[options.hidden] * (options.layers - 1), classes]
+        self.entry = InputLinear(features, widths[0], dropout=options.dropout)
+        self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+
+    def forward(self, features: Features) -> Any:
+        """(n, F) → (n, C)."""
+        hidden = self.entry(features)
+        for linear in self.linears:
+            hidden = linear(self.drop(hidden.relu()))
+        return hidden
+
+
+class PredictFirst(Network):
+    """A perceptron, whose predictions are then spread."""
+
+    def __init__(self, view: View, classes: int, options: Options) -> None:
+        super().__init__(options)
+        self.predict = Perceptron(view.features.shape[1], classes, options)
+        self.step = layers.LGConv(normalize=False)
+
+    @property
+    def entry(self) -> Any:
+        """The layer that reads the features."""
+        return self.predict.entry
+
+
+class APPNP(PredictFirst):
+    """Spread the predictions by personalised PageRank.
+
+    The iteration is ours: PyG's own drops from what the iteration before has left, so that after ten with
+    edge_dropout = 0.5 one entry in a thousand remains and nothing is learned.
+    """
+
+    def forward(self, view: View) -> Any:
+        """View of n nodes → (n, C)."""
+        teleport, adjacency = self.options.teleport, view.adjacency
+        spread = predicted = self.predict(view.features)
+        for _ in range(self.options.iterations):
+            if self.training:
+                adjacency = thinned(view.adjacency, self.options.edge_dropout)
+            spread = (1 - teleport) * self.step(spread, adjacency) + teleport * predicted
+        return spread
+
+
+class DAGNN(PredictFirst):
+    """Each node chooses how far it looks."""
+
+    def __init__(self, view: View, classes: int, options: Options) -> None:
+        super().__init__(view, classes, options)
+        self.score = nn.Linear(classes, 1)
+
+    def forward(self, view: View) -> Any:
+        """View of n nodes → (n, C)."""
+        hops = [self.predict(view.features)]
+        for _ in range(self.options.iterations):
+            hops.append(self.step(hops[-1], view.adjacency))
+        stacked = torch.stack(hops, dim=1)  # (n, K+1, C)
+        return (self.score(stacked).sigmoid() * stacked).sum(dim=1)
+
+
+def convolution(inputs: int, outputs: int) -> Any:
     """Return a graph convolution that takes Â as it is."""
-    return layers.GCNConv(inputs, outputs, normalize=False)  # type: ignore[no-any-return]
+    return layers.GCNConv(inputs, outputs, normalize=False)
 
 
 def thinned(adjacency: torch.Tensor, share: float) -> torch.Tensor:
     """Drop a share of the entries and scale up the others."""
     values = drop(adjacency.values(), share, training=True)
-    size = (adjacency.shape[0], adjacency.shape[1])
-    return csr_tensor(adjacency.crow_indices(), adjacency.col_indices(), values, size=size)
+    return csr_tensor(adjacency.crow_indices(), adjacency.col_indices(), values, size=adjacency.shape)

@@ -20,19 +20,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import breadth_first_order, connected_components
 
-from gamlp.message_passing.matrices import Matrix
-from gamlp.message_passing.partition import clusters
 from gamlp.message_passing.settings import Options
-from gamlp.message_passing.views import View, view_of
+from gamlp.message_passing.views import Matrix, View, view_of
 from gamlp.storage.files import Array
+
+SLACK = 1.2  # a cluster may grow to so many times its share
 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
     """A view, and the training nodes in it: their rows, ids in the graph and weights in the loss, a sum."""
 
-    view: View
+    view: Any  # a View or a TypedView
     rows: Array
     nodes: Array
     weights: Array
@@ -52,17 +53,18 @@ class Source:
     @cached_property
     def view(self) -> View:
         """The whole graph, as training and evaluation on it see it."""
-        return view_of(self.features, self.normalize(self.matrix)).to(self.device)
+        return view_of(self.features, self.normalize(self.matrix), self.device)
 
     def subgraph(self, nodes: Array, matrix: Matrix) -> View:
         """Some nodes and the normalised matrix between them."""
-        return view_of(self.features[nodes], matrix).to(self.device)
+        return view_of(self.features[nodes], matrix, self.device)
 
 
 Sampler = Callable[[np.random.Generator], Iterator[Batch]]
+Draw = Callable[[Array, np.random.Generator], tuple[Array, Any]]
 
 
-def whole(source: Source) -> Sampler:
+def whole(source: Any) -> Sampler:
     """One batch: the whole graph."""
     batch = Batch(source.view, source.train, source.train, equal(source.train))
     return lambda random: iter([batch])
@@ -73,6 +75,19 @@ def equal(nodes: Array) -> Array:
     return np.full(len(nodes), 1 / len(nodes))
 
 
+def around_batches(source: Any, draw: Draw) -> Sampler:
+    """Deal the training nodes into batches; `draw` returns the nodes (sorted) and the view that it takes around one."""
+
+    def sample(random: np.random.Generator) -> Iterator[Batch]:
+        order, size = random.permutation(source.train), source.options.batch_size
+        for start in range(0, len(order), size):
+            seeds = np.sort(order[start : start + size])
+            nodes, view = draw(seeds, random)
+            yield Batch(view, np.searchsorted(nodes, seeds), seeds, equal(seeds))
+
+    return sample
+
+
 def neighbours(source: Source) -> Sampler:
     """Sample around batches of training nodes; small graphs are taken whole."""
     options = source.options
@@ -80,15 +95,11 @@ def neighbours(source: Source) -> Sampler:
         return whole(source)
     matrix = source.normalize(source.matrix)
 
-    def sample(random: np.random.Generator) -> Iterator[Batch]:
-        order = random.permutation(source.train)
-        for start in range(0, len(order), options.batch_size):
-            seeds = np.sort(order[start : start + options.batch_size])
-            nodes, drawn = around(matrix, seeds, layers=options.layers, fanout=options.fanout, random=random)
-            rows = np.searchsorted(nodes, seeds)
-            yield Batch(source.subgraph(nodes, drawn), rows, seeds, equal(seeds))
+    def draw(seeds: Array, random: np.random.Generator) -> tuple[Array, View]:
+        nodes, drawn = around(matrix, seeds, layers=options.layers, fanout=options.fanout, random=random)
+        return nodes, source.subgraph(nodes, drawn)
 
-    return sample
+    return around_batches(source, draw)
 
 
 def around(
@@ -120,14 +131,12 @@ def clustered(source: Source) -> Sampler:
     """Group the clusters anew each epoch; groups without a training node are passed over."""
     options = source.options
     cluster = clusters(source.matrix, parts=options.parts)
-    is_train = np.zeros(len(cluster), dtype=bool)
-    is_train[source.train] = True
 
     def sample(random: np.random.Generator) -> Iterator[Batch]:
         order = random.permutation(int(cluster.max()) + 1)
         for start in range(0, len(order), options.parts_a_batch):
             nodes = np.flatnonzero(np.isin(cluster, order[start : start + options.parts_a_batch]))
-            rows = np.flatnonzero(is_train[nodes])
+            rows = np.flatnonzero(np.isin(nodes, source.train))
             if len(rows):
                 matrix = source.normalize(source.matrix[nodes][:, nodes])
                 yield Batch(source.subgraph(nodes, matrix), rows, nodes[rows], equal(rows))
@@ -135,12 +144,50 @@ def clustered(source: Source) -> Sampler:
     return sample
 
 
+def clusters(matrix: Matrix, *, parts: int) -> Array:
+    """Cut a graph into clusters of nearly equal size with few edges between them: (N,) int64, 0 … parts−1.
+
+    Nodes in breadth-first order are cut into equal clusters; then, round by round, nodes move to the cluster that holds
+    most of their neighbours, up to a largest size. O(E) a round, plus one (N, parts) sparse product.
+    """
+    nodes = matrix.shape[0]
+    parts = min(parts, nodes)
+    part = np.empty(nodes, dtype=np.int64)
+    _, component = connected_components(matrix, directed=False)
+    starts = np.unique(component, return_index=True)[1]
+    order = [breadth_first_order(matrix, start, directed=False, return_predecessors=False) for start in starts]
+    part[np.concatenate(order)] = np.arange(nodes) * parts // nodes
+    largest = int(np.ceil(SLACK * nodes / parts))
+    rounds = 10
+    while rounds and move(matrix, part, parts=parts, largest=largest):
+        rounds -= 1
+    return part
+
+
+def move(matrix: Matrix, part: Array, *, parts: int, largest: int) -> int:
+    """Move nodes to where most of their neighbours are, the surest gains first; return how many moved."""
+    nodes = len(part)
+    member = sp.csr_array((np.ones(nodes, np.float32), (np.arange(nodes), part)), shape=(nodes, parts))
+    links = (matrix @ member).tocsr()  # (N, parts): weight of each node's edges into each cluster
+    best = np.asarray(links.argmax(axis=1)).ravel()
+    gain = np.asarray(links.max(axis=1).todense()).ravel() - np.asarray(links[np.arange(nodes), part]).ravel()
+    size = np.bincount(part, minlength=parts)
+    moved = 0
+    for node in np.argsort(-gain, kind="stable")[: int((gain > 0).sum())]:
+        if size[best[node]] < largest and size[part[node]] > 1:
+            size[part[node]] -= 1
+            size[best[node]] += 1
+            part[node] = best[node]
+            moved += 1
+    return moved
+
+
 def walks(source: Source) -> Sampler:
     """Walk from training nodes; the counts behind the normalisation are drawn once, by the first epoch's generator."""
     options = source.options
     matrix = source.normalize(source.matrix)
     numbered = sp.csr_array((np.arange(1, matrix.nnz + 1), matrix.indices, matrix.indptr), shape=matrix.shape)
-    counts: list[tuple[Array, Array]] = []
+    counts: list[Array] = []  # in how many drawn subgraphs each node, and each entry of the matrix, lies
 
     def draw(random: np.random.Generator) -> tuple[Array, Matrix]:
         nodes = walked(matrix, source.train, options=options, random=random)
@@ -148,8 +195,10 @@ def walks(source: Source) -> Sampler:
 
     def sample(random: np.random.Generator) -> Iterator[Batch]:
         if not counts:
-            counts.append(counted([draw(random) for _ in range(options.coverage)], matrix))
-        node_count, entry_count = counts[0]
+            drawn = [draw(random) for _ in range(options.coverage)]
+            counts.append(np.bincount(np.concatenate([nodes for nodes, _ in drawn]), minlength=matrix.shape[0]))
+            counts.append(np.bincount(np.concatenate([each.data for _, each in drawn]) - 1, minlength=matrix.nnz))
+        node_count, entry_count = counts
         for _ in range(options.batches):
             nodes, inside = draw(random)
             values = matrix.data[inside.data - 1] * corrections(inside, node_count[nodes], entry_count)
@@ -171,13 +220,6 @@ def walked(matrix: Matrix, roots: Array, *, options: Options, random: np.random.
         here = np.where(degree > 0, matrix.indices[np.minimum(entry, matrix.nnz - 1)], here) if matrix.nnz else here
         visited.append(here)
     return np.unique(np.concatenate(visited))
-
-
-def counted(drawn: list[tuple[Array, Matrix]], matrix: Matrix) -> tuple[Array, Array]:
-    """Count in how many drawn subgraphs each node and each entry of `matrix` lies."""
-    nodes = np.concatenate([nodes for nodes, _ in drawn])
-    entries = np.concatenate([inside.data for _, inside in drawn]) - 1
-    return np.bincount(nodes, minlength=matrix.shape[0]), np.bincount(entries, minlength=matrix.nnz)
 
 
 def corrections(inside: Matrix, node_count: Array, entry_count: Array) -> Array:

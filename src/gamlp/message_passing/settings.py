@@ -1,18 +1,15 @@
-"""Everything that can be set about a message-passing method, and the defaults of each, as data.
+"""Everything that can be set about a message-passing method; the defaults of each stand in `gamlp/methods/registry.py`.
 
 A method takes the common settings and those that its own defaults name: `heads` given to a GCN is refused, not ignored.
-The defaults are the ones their authors published, where these exist.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gamlp.errors import SettingsError, did_you_mean
-from gamlp.settings import Count, Dropout, Share, Width, checked
+from gamlp.settings import Count, Dropout, Share, Width
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -78,48 +75,3 @@ COMMON = FEATURELESS | {
     "feature_scaling", "hidden", "dropout", "learning_rate", "weight_decay", "weight_decay_on", "epochs", "patience",
     "correct_and_smooth",
 }  # fmt: skip
-
-DEFAULTS: Mapping[str, Mapping[str, Any]] = {
-    "gcn": {"layers": 2},
-    "gat": {
-        "layers": 2,
-        "heads": 8,
-        "hidden": 8,
-        "dropout": 0.6,
-        "edge_dropout": 0.6,
-        "learning_rate": 0.005,
-        "weight_decay_on": "all",
-    },
-    "graphsage": {"layers": 2, "batch_size": 1024, "fanout": 10, "full_batch_up_to": 50_000},
-    "appnp": {"layers": 2, "iterations": 10, "teleport": 0.1, "edge_dropout": 0.5, "weight_decay": 5e-3},
-    "jknet": {"layers": 3, "jumping": "cat"},
-    "resgcn": {"layers": 3},
-    "deepergcn": {"layers": 7, "dropout": 0.5, "weight_decay_on": "all"},
-    "unimp": {"layers": 2, "heads": 2, "hidden": 32, "edge_dropout": 0.1, "label_rate": 0.6, "weight_decay_on": "all"},
-    "dagnn": {"layers": 2, "iterations": 10, "dropout": 0.8, "weight_decay": 5e-3, "weight_decay_on": "all"},
-    "cluster-gcn": {"layers": 2, "parts": 20, "parts_a_batch": 5},
-    "graphsaint": {"layers": 2, "walk_roots": 200, "walk_length": 2, "batches": 5, "coverage": 50},
-    "rgcn": {"layers": 2, "weight_decay_on": "all"},
-    "hgt": {
-        "layers": 2,
-        "heads": 4,
-        "dropout": 0.2,
-        "weight_decay_on": "all",
-        "batch_size": 128,
-        "rounds": 6,
-        "nodes_a_type": 520,
-        "full_batch_up_to": 50_000,
-    },
-}
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of the methods."""
-    return tuple(DEFAULTS)
-
-
-def options_for(name: str, options: Mapping[str, Any]) -> Options:
-    """Check `options` for method `name` and fill in its defaults."""
-    if name not in DEFAULTS:
-        raise SettingsError(f"There is no message-passing method '{name}'.\n{did_you_mean(name, DEFAULTS)}")
-    return checked(Options, {**DEFAULTS[name], **options}, of=name, own=COMMON | set(DEFAULTS[name]))

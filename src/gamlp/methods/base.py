@@ -24,9 +24,13 @@ if TYPE_CHECKING:
 
     from gamlp.graph.graph import Graph
     from gamlp.graph.splits import Split
+    from gamlp.propagate.scaling import Scaling
     from gamlp.storage.files import Array
     from gamlp.train.hop_source import HopSource
     from gamlp.train.prediction import Prediction
+
+    Ids = Array | None
+    Tensors = dict[str, Tensor]
 
 ADDITIONS: dict[str, dict[str, Any]] = {
     "+rlu": {"pseudo_labels": "distil"},
@@ -46,6 +50,8 @@ class Base:
 
     reference: str
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    network: str = ""  # of message passing: module:class
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # … and the settings it has beside the common ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,11 +85,6 @@ class Method(ABC):
         return self.base + "".join(self.added)
 
     @property
-    def reference(self) -> str:
-        """Who published it."""
-        return self.declared.reference
-
-    @property
     def staged(self) -> bool:
         """Whether stages after the first are run."""
         return bool(STAGED & set(self.added))
@@ -91,10 +92,7 @@ class Method(ABC):
     @property
     def fixed(self) -> dict[str, Any]:
         """The settings that its name fixes."""
-        fixed = dict(self.declared.fixed)
-        for addition in self.added:
-            fixed |= ADDITIONS[addition]
-        return fixed
+        return dict(self.declared.fixed) | {key: value for one in self.added for key, value in ADDITIONS[one].items()}
 
     def takes(self, key: str) -> bool:
         """Say whether a setting can be chosen for this method: it has it, and its name does not fix it."""
@@ -117,9 +115,9 @@ class Method(ABC):
     def setting_names(self) -> Collection[str]:
         """Return the settings that it has."""
 
-    @abstractmethod
     def shared(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what it takes of the settings that a recipe has for all methods."""
+        """Return what it takes of the settings that a recipe has for all methods: nothing."""
+        return {}
 
     @abstractmethod
     def settings_from(self, values: Mapping[str, Any]) -> BaseModel:
@@ -156,9 +154,7 @@ class Method(ABC):
         """Learn from a graph whose labels are those of train and valid only."""
 
     @abstractmethod
-    def load(
-        self, settings: Any, state: Mapping[str, Any], tensors: dict[str, Tensor], context: Context
-    ) -> FittedMethod:
+    def load(self, settings: Any, state: Mapping[str, Any], tensors: Tensors, context: Context) -> FittedMethod:
         """Return what `FittedMethod.state` and `.tensors` described; its prediction and history stay behind."""
 
 
@@ -175,19 +171,50 @@ class FittedMethod(ABC):
         self.history, self.stages, self.relations = [], [], {}
 
     @abstractmethod
-    def predict(
-        self, graph: Graph, known: Array, *, candidates: Array | None = None, rows: Array | None = None
-    ) -> Prediction:
+    def predict(self, graph: Graph, known: Array, *, candidates: Ids = None, rows: Ids = None) -> Prediction:
         """Return what it says of `rows`, ascending (None = all that can have a label), of any graph.
 
         `known` (N,) are the labels that are known, −1 = unknown; `candidates` the nodes that may become reliable, where
         the method has stages (None = all rows without a label).
         """
 
-    @abstractmethod
     def state(self) -> dict[str, Any]:
         """Return what it learned and is no tensor, as JSON holds it."""
+        return {}
 
-    @abstractmethod
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> Tensors:
         """Return the tensors it learned."""
+        return {}
+
+
+def rows_of(graph: Graph, rows: Array | None = None) -> Array:
+    """Return the rows that are asked for; where none are, all nodes that can have a label."""
+    import numpy as np
+
+    wanted = graph.targets if rows is None else rows
+    return np.arange(graph.nodes) if wanted is None else wanted
+
+
+def labels_of(labels: Array, ids: Array) -> Array:
+    """Return the labels of some nodes, −1 for all others (N,)."""
+    import numpy as np
+
+    some = np.full_like(labels, -1)
+    some[ids] = labels[ids]
+    return some
+
+
+def scaling_tensors(scaling: Scaling) -> Tensors:
+    """Return what a scaling measured, as `scaling_from` reads it back."""
+    import torch
+
+    return {f"scaling.{name}": torch.from_numpy(value) for name, value in scaling.arrays().items()}
+
+
+def scaling_from(settings: Any, tensors: Tensors) -> Scaling:
+    """Return the scaling of these settings, with what was measured."""
+    from gamlp.propagate.scaling import Scaling
+    from gamlp.train.checkpoint import without_prefix
+
+    measured = {name: value.numpy() for name, value in without_prefix("scaling", tensors).items()}
+    return Scaling(settings.feature_scaling, **measured)

@@ -9,20 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.methods.base import ADDITIONS, Context, FittedMethod, Method
+from gamlp.methods.base import ADDITIONS, Context, FittedMethod, Method, scaling_from, scaling_tensors
 from gamlp.settings import Settings, settings_from
+from gamlp.train.prediction import Prediction
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from gamlp.graph.graph import Graph
     from gamlp.graph.splits import Split
+    from gamlp.methods.base import Ids, Tensors
     from gamlp.model import Network
     from gamlp.propagate.scaling import Scaling
     from gamlp.propagate.subsets import Subset
     from gamlp.storage.files import Array
-    from gamlp.train.prediction import Prediction
-
 
 LABELS = ("label_hops", "label_normalization", "label_self_loops", "label_layers", "label_folds")
 STAGES = ("pseudo_labels", "keep_stage", "threshold", "gamma")
@@ -109,23 +107,19 @@ class HopNetwork(Method):
         task = fitted.task(graph, wanted_rows(graph, split, settings), fingerprint=fingerprint)
         done = fit_stages(task, KnownLabels.of(graph, split, task.rows, settings), folder=context.folder)
         fitted.take(done.networks)
-        fitted.prediction = _prediction(task.rows, done)
+        fitted.prediction = Prediction(task.rows, done.probabilities, done.weights)
         fitted.history, fitted.stages = done.history, done.stages
         fitted.relations = subset_shares(done.networks[-1], task.hops, split.train, subsets)
         return fitted
 
-    def load(
-        self, settings: Settings, state: Mapping[str, Any], tensors: dict[str, Tensor], context: Context
-    ) -> FittedHopNetwork:
+    def load(self, settings: Settings, state: Any, tensors: Tensors, context: Context) -> FittedHopNetwork:
         """Build the networks of all stages that prediction needs."""
         from gamlp.model import build_network
-        from gamlp.propagate.scaling import Scaling
         from gamlp.train.checkpoint import without_prefix
 
         subsets = tuple(tuple(subset) for subset in state["subsets"])
-        measured = {name: value.numpy() for name, value in without_prefix("scaling", tensors).items()}
-        scaling = Scaling(settings.feature_scaling, **measured)
-        fitted = FittedHopNetwork(settings, scaling, subsets, replace(context, seed=state["seed"]))
+        context = replace(context, seed=state["seed"])
+        fitted = FittedHopNetwork(settings, scaling_from(settings, tensors), subsets, context)
         networks = []
         for stage in range(state["stages"]):
             network = build_network(settings, features=state["width"], classes=context.classes, subsets=len(subsets))
@@ -165,9 +159,7 @@ class FittedHopNetwork(FittedMethod):
         shared = (context.classes, self.settings, engine, context.seed, context.device)
         return StageTask(graph.adjacency, hops, *shared, fingerprint)
 
-    def predict(
-        self, graph: Graph, known: Array, *, candidates: Array | None = None, rows: Array | None = None
-    ) -> Prediction:
+    def predict(self, graph: Graph, known: Array, *, candidates: Ids = None, rows: Ids = None) -> Prediction:
         """Run the stages with the labels that are known."""
         from gamlp.train.stages import KnownLabels, predict_stages
 
@@ -175,7 +167,8 @@ class FittedHopNetwork(FittedMethod):
         seen = np.flatnonzero(known >= 0)
         if candidates is None:
             candidates = task.rows[known[task.rows] < 0]
-        return _prediction(task.rows, predict_stages(task, KnownLabels(seen, known[seen], candidates), self.networks))
+        said = predict_stages(task, KnownLabels(seen, known[seen], candidates), self.networks)
+        return Prediction(task.rows, said.probabilities, said.weights)
 
     def state(self) -> dict[str, Any]:
         """Return what is no tensor."""
@@ -186,19 +179,11 @@ class FittedHopNetwork(FittedMethod):
             "stages": len(self.networks),
         }
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> Tensors:
         """Return the weights of each stage, and what the scaling measured."""
-        import torch
-
         from gamlp.train.checkpoint import prefixed
 
-        tensors = {f"scaling.{name}": torch.from_numpy(value) for name, value in self.scaling.arrays().items()}
+        tensors = scaling_tensors(self.scaling)
         for stage, network in enumerate(self.networks):
             tensors |= prefixed(f"stage-{stage + 1}", network.state_dict())
         return tensors
-
-
-def _prediction(rows: Array, stages: Any) -> Prediction:
-    from gamlp.train.prediction import Prediction
-
-    return Prediction(np.asarray(rows), stages.probabilities, stages.weights)

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from gamlp.methods.base import Context, FittedMethod, Method
+from gamlp.methods.base import Context, FittedMethod, Method, labels_of, rows_of
 from gamlp.settings import Count, Share, as_list, checked
+from gamlp.train.prediction import Prediction
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
     from gamlp.graph.graph import Graph
     from gamlp.graph.splits import Split
+    from gamlp.methods.base import Ids
     from gamlp.storage.files import Array
-    from gamlp.train.prediction import Prediction
 
 
 class LabelPropagationSettings(BaseModel):
@@ -40,22 +39,15 @@ class LabelPropagation(Method):
         """Return the settings that it has."""
         return LabelPropagationSettings.model_fields.keys()
 
-    def shared(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Take nothing of what a recipe has for networks."""
-        return {}
-
     def settings_from(self, values: Mapping[str, Any]) -> LabelPropagationSettings:
         """Check the settings."""
         return checked(LabelPropagationSettings, values, of=self.base)
 
-    def fit(
-        self, graph: Graph, split: Split, settings: LabelPropagationSettings, context: Context
-    ) -> FittedLabelPropagation:
+    def fit(self, graph: Graph, split: Split, settings: Any, context: Context) -> FittedLabelPropagation:
         """Try every α; only the validation rows are needed for that."""
         from gamlp.train.metrics import accuracy
 
-        known, truth = np.full(graph.nodes, -1, np.int64), graph.labels[split.valid]
-        known[split.train] = graph.labels[split.train]
+        known, truth = labels_of(graph.labels, split.train), graph.labels[split.valid]
 
         def score(alpha: float) -> float:
             tried = FittedLabelPropagation(settings, alpha, context)
@@ -66,9 +58,7 @@ class LabelPropagation(Method):
         fitted.prediction = fitted.predict(graph, known)
         return fitted
 
-    def load(
-        self, settings: LabelPropagationSettings, state: Mapping[str, Any], tensors: dict[str, Tensor], context: Context
-    ) -> FittedLabelPropagation:
+    def load(self, settings: Any, state: Mapping[str, Any], tensors: Any, context: Context) -> FittedLabelPropagation:
         """Take up the α that was chosen."""
         return FittedLabelPropagation(settings, float(state["alpha"]), context, state["shares"])
 
@@ -76,28 +66,17 @@ class LabelPropagation(Method):
 class FittedLabelPropagation(FittedMethod):
     """An α, and the class shares of training for nodes that no label reaches."""
 
-    def __init__(
-        self,
-        settings: LabelPropagationSettings,
-        alpha: float,
-        context: Context,
-        shares: list[float] | None = None,
-    ) -> None:
+    def __init__(self, settings: Any, alpha: float, context: Context, shares: list[float] | None = None) -> None:
         super().__init__()
         self.settings, self.alpha, self.classes, self.engine = settings, alpha, context.classes, context.source.engine
         self.shares = shares
 
-    def predict(
-        self, graph: Graph, known: Array, *, candidates: Array | None = None, rows: Array | None = None
-    ) -> Prediction:
+    def predict(self, graph: Graph, known: Array, *, candidates: Ids = None, rows: Ids = None) -> Prediction:
         """Spread the labels that are known over the graph; it has no stages, so no candidates."""
-        from gamlp.train.prediction import Prediction
-
         if self.shares is None:
             counts = np.bincount(known[known >= 0], minlength=self.classes)
             self.shares = (counts / max(1, counts.sum())).tolist()
-        wanted = graph.targets if rows is None else rows
-        return Prediction(np.arange(graph.nodes) if wanted is None else wanted, self.spread(graph, known, wanted))
+        return Prediction(rows_of(graph, rows), self.spread(graph, known, graph.targets if rows is None else rows))
 
     def spread(self, graph: Graph, known: Array, rows: Array | None) -> Array:
         """Return the probabilities of some rows."""
@@ -108,22 +87,10 @@ class FittedLabelPropagation(FittedMethod):
         if not len(seen):
             count = graph.nodes if rows is None else len(rows)
             return np.tile(np.asarray(self.shares, np.float32), (count, 1))
-        return label_propagation(
-            self.engine,
-            graph.adjacency,
-            seen,
-            known[seen],
-            classes=self.classes,
-            alpha=self.alpha,
-            steps=self.settings.steps,
-            normalization=Normalization(self.settings.normalization, self.settings.self_loops),
-            rows=rows,
-        )
+        normalization = Normalization(self.settings.normalization, self.settings.self_loops)
+        more = {"classes": self.classes, "alpha": self.alpha, "steps": self.settings.steps, "rows": rows}
+        return label_propagation(self.engine, graph.adjacency, seen, known[seen], normalization=normalization, **more)
 
     def state(self) -> dict[str, Any]:
         """Return what was chosen."""
         return {"alpha": self.alpha, "shares": self.shares}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Nothing is learned."""
-        return {}

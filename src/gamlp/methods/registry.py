@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from gamlp.errors import SettingsError, did_you_mean
@@ -25,19 +25,51 @@ from gamlp.methods.base import ADDITIONS, Base, Method
 _NO_LABELS = {"residual": False, "labels": False}
 _ON_FEATURES = {"hop_layers": 0, **_NO_LABELS}  # one combination of the hops themselves, then the head
 _LINEAR = {"head_layers": 1, "batch_norm": False, **_ON_FEATURES}  # … and the head is one linear layer
+_GBP = {"combiner": "decay", **_ON_FEATURES}
 _SIGN = {"combiner": "concat", "hop_layers": 1, **_NO_LABELS}
 _SAGN = {"combiner": "gate", "labels": False}
 _SUBSETS = {"relations": "subsets"}  # the hops of relation subsets, mixed: heterogeneous graphs only
 _PAPER = "Zhang et al. 2022, Graph Attention MLP with Reliable Label Utilization"
+
+
+def passing(reference: str, network: str, **defaults: Any) -> Base:
+    """Declare a method of message passing; its default settings are what its authors published, where they did."""
+    return Base(reference, network=network, defaults=defaults)
+
+
+# fmt: off
+PASSING = {
+    "gcn": passing("Kipf & Welling 2017", "networks:GCN", layers=2),
+    "gat": passing("Veličković et al. 2018", "networks:GAT", layers=2, heads=8, hidden=8, dropout=0.6, edge_dropout=0.6,
+            learning_rate=0.005, weight_decay_on="all"),
+    "graphsage": passing("Hamilton et al. 2017", "networks:GraphSAGE", layers=2, batch_size=1024, fanout=10,
+            full_batch_up_to=50_000),
+    "appnp": passing("Klicpera et al. 2019", "networks:APPNP", layers=2, iterations=10, teleport=0.1, edge_dropout=0.5,
+            weight_decay=5e-3),
+    "jknet": passing("Xu et al. 2018", "networks:JKNet", layers=3, jumping="cat"),
+    "resgcn": passing("Li et al. 2019, DeepGCNs", "networks:ResGCN", layers=3),
+    "deepergcn": passing("Li et al. 2020", "networks:DeeperGCN", layers=7, dropout=0.5, weight_decay_on="all"),
+    "unimp": passing("Shi et al. 2021", "networks:UniMP", layers=2, heads=2, hidden=32, edge_dropout=0.1,
+            label_rate=0.6, weight_decay_on="all"),
+    "dagnn": passing("Liu et al. 2020", "networks:DAGNN", layers=2, iterations=10, dropout=0.8, weight_decay=5e-3,
+            weight_decay_on="all"),
+    "cluster-gcn": passing("Chiang et al. 2019", "networks:ClusterGCN", layers=2, parts=20, parts_a_batch=5),
+    "graphsaint": passing("Zeng et al. 2020", "networks:GraphSAINT", layers=2, walk_roots=200, walk_length=2, batches=5,
+            coverage=50),
+}
+PASSING_OVER_RELATIONS = {
+    "rgcn": passing("Schlichtkrull et al. 2018", "relational:RGCN", layers=2, weight_decay_on="all"),
+    "hgt": passing("Hu et al. 2020, Heterogeneous Graph Transformer", "relational:HGT", layers=2, heads=4, dropout=0.2,
+            weight_decay_on="all", batch_size=128, rounds=6, nodes_a_type=520, full_batch_up_to=50_000),
+}
+# fmt: on
 
 FAMILIES: dict[str, dict[str, Base]] = {
     "gamlp.methods.hop_network:HopNetwork": {
         "mlp": Base("a multi-layer perceptron on the features alone", {"combiner": "last", "hops": 0, **_ON_FEATURES}),
         "sgc": Base("Wu et al. 2019, Simplifying Graph Convolutional Networks", {"combiner": "last", **_LINEAR}),
         "s2gc": Base("Zhu & Koniusz 2021, Simple Spectral Graph Convolution", {"combiner": "mean", **_LINEAR}),
-        "gbp": Base(
-            "Chen et al. 2020, Scalable GNNs via Bidirectional Propagation", {"combiner": "decay", **_ON_FEATURES}
-        ),
+        "gbp": Base("Chen et al. 2020, Scalable GNNs via Bidirectional Propagation", _GBP),
         "sign": Base("Frasca et al. 2020, SIGN", _SIGN),
         "sagn": Base("Sun et al. 2021, Scalable and Adaptive Graph Neural Networks", _SAGN),
         "gamlp": Base(f"{_PAPER}; the combiner is a setting"),
@@ -52,26 +84,9 @@ FAMILIES: dict[str, dict[str, Base]] = {
         "nars-gamlp-recursive": Base(_PAPER, {"combiner": "recursive", **_SUBSETS}),
         "nars-gamlp-jk": Base(_PAPER, {"combiner": "jk", **_SUBSETS}),
     },
-    "gamlp.methods.label_propagation:LabelPropagation": {
-        "label-propagation": Base("Zhu & Ghahramani 2002"),
-    },
-    "gamlp.message_passing.method:MessagePassing": {
-        "gcn": Base("Kipf & Welling 2017"),
-        "gat": Base("Veličković et al. 2018"),
-        "graphsage": Base("Hamilton et al. 2017"),
-        "appnp": Base("Klicpera et al. 2019"),
-        "jknet": Base("Xu et al. 2018"),
-        "resgcn": Base("Li et al. 2019, DeepGCNs"),
-        "deepergcn": Base("Li et al. 2020"),
-        "unimp": Base("Shi et al. 2021"),
-        "dagnn": Base("Liu et al. 2020"),
-        "cluster-gcn": Base("Chiang et al. 2019"),
-        "graphsaint": Base("Zeng et al. 2020"),
-    },
-    "gamlp.message_passing.method:RelationalMessagePassing": {
-        "rgcn": Base("Schlichtkrull et al. 2018"),
-        "hgt": Base("Hu et al. 2020, Heterogeneous Graph Transformer"),
-    },
+    "gamlp.methods.label_propagation:LabelPropagation": {"label-propagation": Base("Zhu & Ghahramani 2002")},
+    "gamlp.message_passing.method:MessagePassing": PASSING,
+    "gamlp.message_passing.method:RelationalMessagePassing": PASSING_OVER_RELATIONS,
 }
 BASES: dict[str, Base] = {name: base for family in FAMILIES.values() for name, base in family.items()}
 FAMILY_OF = {name: family for family, bases in FAMILIES.items() for name in bases}
@@ -89,8 +104,7 @@ def method_named(name: str) -> Method:
                 f"Method '{name}': nothing is called '{extra[0]}'.\n{did_you_mean(extra[0], ADDITIONS)}"
             )
         raise SettingsError(f"There is no method '{name}'.\n{did_you_mean(base, BASES)}")
-    module, kind = FAMILY_OF[base].split(":")
-    family: Any = getattr(import_module(module), kind)
+    family: Any = resolve_name(FAMILY_OF[base])
     refused = [addition for addition in added if addition not in family.additions]
     if refused:
         raise SettingsError(
