@@ -28,6 +28,7 @@ from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import load_recipe
 from gamlp.storage.checksums import check_files, checksums_of
 from gamlp.storage.files import Array, digest, read_json, write_json
+from gamlp.storage.sizes import parse_size
 from gamlp.train.checkpoint import load_tensors, save_tensors
 
 
@@ -196,8 +197,6 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return loaded
 
     def _engine(self) -> Engine:
-        from gamlp.storage.sizes import parse_size
-
         memory = parse_size(self.memory) if isinstance(self.memory, str) else self.memory
         usual = "cuda" if self.device != "cpu" and memory is None else "local"
         cache = None if self.cache is None else Path(self.cache)

@@ -17,7 +17,6 @@ from gamlp.errors import SettingsError, did_you_mean
 from gamlp.model.registry import COMBINERS
 
 Checked = TypeVar("Checked", bound=BaseModel)
-
 Share = Annotated[float, Field(ge=0, le=1)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -32,7 +31,6 @@ def as_list(values: object) -> object:
 
 
 Epochs = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(as_list)]
-
 Subsets = Annotated[int, Field(ge=1)] | Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)]
 
 

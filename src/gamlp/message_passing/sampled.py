@@ -201,7 +201,9 @@ def walks(source: Source) -> Sampler:
         node_count, entry_count = counts
         for _ in range(options.batches):
             nodes, inside = draw(random)
-            values = matrix.data[inside.data - 1] * corrections(inside, node_count[nodes], entry_count)
+            times_edge, times_node = entry_count[inside.data - 1], np.repeat(node_count[nodes], np.diff(inside.indptr))
+            correction = np.where(times_edge > 0, times_node / np.maximum(times_edge, 1), 1.0)  # never counted: 1
+            values = matrix.data[inside.data - 1] * correction
             weighted = sp.csr_array((values.astype(np.float32), inside.indices, inside.indptr), shape=inside.shape)
             rows = np.flatnonzero(np.isin(nodes, source.train))
             weights = options.coverage / np.maximum(node_count[nodes[rows]], 1) / len(source.train)
@@ -220,10 +222,3 @@ def walked(matrix: Matrix, roots: Array, *, options: Options, random: np.random.
         here = np.where(degree > 0, matrix.indices[np.minimum(entry, matrix.nnz - 1)], here) if matrix.nnz else here
         visited.append(here)
     return np.unique(np.concatenate(visited))
-
-
-def corrections(inside: Matrix, node_count: Array, entry_count: Array) -> Array:
-    """Return C_v / C_uv for the entries of a subgraph; one that was never counted keeps its weight."""
-    times_edge = entry_count[inside.data - 1]
-    times_node = np.repeat(node_count, np.diff(inside.indptr))
-    return np.where(times_edge > 0, times_node / np.maximum(times_edge, 1), 1.0)

@@ -47,11 +47,8 @@ class _ContentCache(FunctionCache):  # type: ignore[misc]
         path = Path(inspect.getfile(function))
         if path.is_file():  # else a notebook's cell or a zip archive: numba's own key
             depth = function.__module__.count(".") + (path.name == "__init__.py")
-            self._cache_file = IndexDataCacheFile(
-                cache_path=self._cache_path,
-                filename_base=self._impl.filename_base,
-                source_stamp=content_key(path, path.parents[depth]),
-            )
+            key = content_key(path, path.parents[depth])
+            self._cache_file = IndexDataCacheFile(self._cache_path, self._impl.filename_base, source_stamp=key)
 
 
 @functools.cache
