@@ -23,14 +23,12 @@ from gamlp.storage.checksums import check_files, file_checksum
 from gamlp.storage.files import read_json, write_json
 from gamlp.train.checkpoint import load_tensors, save_tensors
 
-FORMAT = 2
-
 
 def save_fitted(fitted: Fitted, folder: Path) -> None:
     """Write both files into `folder`; model.json comes last."""
     save_tensors(folder / "model.safetensors", fitted.learned.tensors(), {})
     content = {
-        "format": FORMAT,
+        "format": 2,
         "weights": file_checksum(folder / "model.safetensors"),
         "method": fitted.pipeline.method.name,
         "settings": fitted.pipeline.method.settings_data(fitted.pipeline.settings),

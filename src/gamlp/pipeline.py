@@ -53,16 +53,12 @@ class Pipeline:
         self.method, self.settings, self.device = method, settings, device
         self.hop_source = hop_source or HopSource(engine or LocalEngine(), work=work)
 
-    def check(self, graph: Graph) -> None:
-        """Refuse what could not be trained, before anything is written or propagated."""
-        self.method.check(graph, self.settings)
-
     def fit(self, graph: Graph, split: Split, seed: int, *, folder: Path | None = None) -> Fitted:
         """Learn from the labels of split.train, choose on those of split.valid; no other label is read.
 
         A `folder` keeps what is finished of an interrupted fit.
         """
-        self.check(graph)
+        self.method.check(graph, self.settings)
         hidden = hide_labels(graph, split)
         check_trainable(hidden, split)
         context = Context(self.hop_source, len(graph.classes), seed, self.device, folder)

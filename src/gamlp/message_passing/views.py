@@ -5,7 +5,7 @@
     enhanced    Â + λ·diag(Â), Â = D^(−1) (A+I)   Cluster-GCN
     looped      A+I, every entry 1                gat, unimp and deepergcn, which find their own weights
 
-The last three refuse edge weights (`check_weights`).
+Methods that find their own weights refuse those of edges (`check_weights`).
 """
 
 from __future__ import annotations

@@ -19,8 +19,6 @@ from typing import Any
 from gamlp.errors import MissingFileError, StorageError
 from gamlp.storage.threads import background
 
-READ = 2**22
-
 
 def json_digest(content: object) -> str:
     """Return a hash of what a JSON file says, however it is laid out."""
@@ -30,11 +28,8 @@ def json_digest(content: object) -> str:
 
 def file_checksum(path: Path) -> str:
     """Return a hash of a file's bytes."""
-    total = hashlib.blake2b(digest_size=16)
     with path.open("rb", buffering=0) as file:
-        while chunk := file.read(READ):
-            total.update(chunk)
-    return total.hexdigest()
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
 def write_hashed(path: Path, chunks: Iterable[bytes | memoryview]) -> str:
