@@ -1,15 +1,15 @@
 import sys
 from pathlib import Path
 
-from gamlp.machine import peak_memory
+from gamlp.machine import facts
 
 
 def test_the_peak_is_a_number_on_every_system(monkeypatch):
     def unreadable(*_arguments, **_options):
         raise OSError
 
-    assert peak_memory.peak_bytes() > 2**20
+    assert facts.peak_bytes() > 2**20
     monkeypatch.setattr(Path, "read_text", unreadable)
-    assert peak_memory.peak_bytes() > 2**20  # what getrusage says
+    assert facts.peak_bytes() > 2**20  # what getrusage says
     monkeypatch.setattr(sys, "platform", "win32")
-    assert peak_memory.peak_bytes() / 2**20 == 0
+    assert facts.peak_bytes() / 2**20 == 0

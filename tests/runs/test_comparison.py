@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gamlp.errors import FormatError, InputError, MissingExtraError, MissingFileError, SettingsError, StorageError
-from gamlp.machine.peak_memory import peak_bytes, reset_peak
+from gamlp.machine.facts import peak_bytes, reset_peak
 from gamlp.methods import method_named
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.recipes.writer import write_recipe

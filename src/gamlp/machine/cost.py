@@ -13,7 +13,7 @@ what was measured.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import ceil, log2
 from typing import Literal
@@ -47,9 +47,10 @@ class Constants:
 
     def seconds_an_entry(self, lines: float, state: float) -> float:
         """Return t(l, s)."""
-        sizes = [log2(one.bytes) for one in self.gathers[::2]]
-        seconds = [_along_lines(*pair, lines) for pair in zip(self.gathers[::2], self.gathers[1::2], strict=True)]
-        seconds = list(accumulate(seconds, max))  # where a larger state was faster, something else was in the way
+        narrow, wide = self.gathers[::2], self.gathers[1::2]
+        sizes = [log2(one.bytes) for one in narrow]
+        # where a larger state was faster, something else was in the way
+        seconds = list(accumulate((_along_lines(*pair, lines) for pair in zip(narrow, wide, strict=True)), max))
         size = max(log2(max(state, 1)), sizes[0])  # a state that is smaller than the smallest is no faster
         at = min(max(bisect_left(sizes, size), 1), len(sizes) - 1)
         share = (size - sizes[at - 1]) / (sizes[at] - sizes[at - 1])
@@ -88,6 +89,11 @@ class Work:
         return (4 if self.nodes < 2**31 else 8) * self.entries + 8 * self.nodes
 
     @property
+    def graph(self) -> int:
+        """Return the bytes of the adjacency and of the features."""
+        return self.adjacency + 4 * self.nodes * self.features
+
+    @property
     def result(self) -> int:
         """Return the bytes of the hops that are kept."""
         return self.rows * (self.hops + 1) * self.features * self.item
@@ -109,11 +115,11 @@ def predict(
     work: Work, constants: Constants, *, memory: int, machines: int = 1, ram: int | None = None
 ) -> dict[str, Cost]:
     """Return the cost for each engine: `memory` is that of a block, `ram` what a machine has, by default as much."""
-    ram = max(ram or memory, memory)
+    given = {"memory": memory, "ram": max(ram or memory, memory)}
     return {
         "local": unlimited(work, constants),
-        "limited": limited(work, constants, memory=memory, ram=ram),
-        "ray": on_cluster(work, constants, memory=memory, machines=machines, ram=ram),
+        "limited": limited(work, constants, **given),
+        "ray": on_cluster(work, constants, machines=machines, **given),
     }
 
 
@@ -121,35 +127,37 @@ def unlimited(work: Work, constants: Constants) -> Cost:
     """Return the cost of the local engine without a memory limit."""
     blocks = ceil(work.lines / work.widest)
     width = ceil(work.lines / blocks)
-    features = 4 * work.nodes * work.features
     compute = work.hops * sum(hop_seconds(work, constants, lines) for lines in _widths(work.lines, width))
-    seconds = compute + (features + work.result) / constants.stream
-    held = work.adjacency + features + work.result + 2 * LINE * width * work.nodes + 12 * work.nodes
-    return Cost("local", seconds, held, work.adjacency + features, blocks)
+    seconds = compute + (4 * work.nodes * work.features + work.result) / constants.stream
+    held = work.graph + work.result + 2 * LINE * width * work.nodes + 12 * work.nodes
+    return Cost("local", seconds, held, work.graph, blocks)
 
 
 def limited(work: Work, constants: Constants, *, memory: int, ram: int) -> Cost:
-    """Return the cost of the local engine within a memory limit."""
-    width = block_lines(work, memory)
-    widths, held = _widths(work.lines, width), min(memory, _held(work, width))
-    cached = _fits(work, ram - held)
-    seconds = sum(block_seconds(work, constants, lines, cached=cached) for lines in widths)
-    most = _with_adjacency(work, held, memory)
-    return Cost("local, limited", seconds + _join(work, constants), most, _space(work), len(widths))
+    """Return the cost of the local engine within a memory limit: a machine that takes one block at a time."""
+    one = on_cluster(work, constants, memory=memory, machines=1, ram=ram, fit=1)
+    return replace(one, engine="local, limited")
 
 
-def on_cluster(work: Work, constants: Constants, *, memory: int, machines: int, ram: int) -> Cost:
-    """Return the cost on so many machines like this one, whose shared storage is as fast as this disk for each."""
-    fit = max(1, ram // memory)  # blocks on one machine at once
+def on_cluster(
+    work: Work, constants: Constants, *, memory: int, machines: int, ram: int, fit: int | None = None
+) -> Cost:
+    """Return the cost on so many machines like this one, whose shared storage is as fast as this disk for each.
+
+    `fit` blocks are computed on one machine at once, by default as many as its memory holds.
+    """
+    fit = fit or max(1, ram // memory)
     at_once = min(machines * fit, work.lines)
     width = min(block_lines(work, memory), ceil(work.lines / at_once))
     widths = _widths(work.lines, width)
     busiest = widths[:: min(machines, len(widths))]  # the blocks of the machine that has most
-    tasks, held = min(fit, len(busiest)), min(memory, _held(work, width))
-    cached = _fits(work, ram - tasks * held)
+    tasks, held = min(fit, len(busiest)), min(memory, 2 * LINE * width * work.nodes + CHUNKS + 12 * work.rows)
+    cached = work.graph <= ram - tasks * held
     seconds = sum(block_seconds(work, constants, lines, cached=cached) for lines in busiest)
-    most = tasks * _with_adjacency(work, held, memory)
-    return Cost("ray", seconds + _join(work, constants), most, _space(work), len(widths), min(at_once, len(widths)))
+    seconds += work.result / constants.disk_read + work.result / constants.disk_write  # to join the blocks
+    whole = held + work.adjacency + 4 * work.nodes  # the adjacency is kept where all of it fits
+    most = tasks * (whole if whole <= memory else held)
+    return Cost("ray", seconds, most, work.graph + 2 * work.result, len(widths), min(at_once, len(widths)))
 
 
 def hop_seconds(work: Work, constants: Constants, lines: int) -> float:
@@ -181,30 +189,7 @@ def block_lines(work: Work, memory: int) -> int:
             f"{format_size(memory)} are too little memory: {work.nodes:,} nodes need at least {format_size(needed)} "
             "for one cache line of features at a time.\nGive more --memory, or fewer rows."
         )
-    blocks = ceil(work.lines / lines)
-    return ceil(work.lines / blocks)
-
-
-def _held(work: Work, lines: int) -> int:
-    return 2 * LINE * lines * work.nodes + CHUNKS + 12 * work.rows
-
-
-def _with_adjacency(work: Work, held: int, memory: int) -> int:
-    """Return the memory of a block: the adjacency is kept where all of it fits."""
-    whole = held + work.adjacency + 4 * work.nodes
-    return whole if whole <= memory else held
-
-
-def _fits(work: Work, free: int) -> bool:
-    return work.adjacency + 4 * work.nodes * work.features <= free
-
-
-def _space(work: Work) -> int:
-    return work.adjacency + 4 * work.nodes * work.features + 2 * work.result
-
-
-def _join(work: Work, constants: Constants) -> float:
-    return work.result / constants.disk_read + work.result / constants.disk_write
+    return ceil(work.lines / ceil(work.lines / lines))
 
 
 def _widths(lines: int, width: int) -> list[int]:

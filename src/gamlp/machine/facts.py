@@ -1,10 +1,17 @@
-"""What a machine has: processors, memory, disk, vector extensions, huge pages, GPUs, and which extras are installed."""
+"""What a machine has (processors, memory, disk, vector extensions, GPUs, extras), and what memory some work needed.
+
+The peak is the largest resident size of the process, all that it holds: the graph, hops shared with other methods,
+mapped files as far as they were read. Linux sets this high-water mark back to the present size when a 5 is written to
+/proc/self/clear_refs; elsewhere it cannot be set back, and is that of the whole process so far.
+"""
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import shutil
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -23,17 +30,22 @@ WIDE = {"sse4.2", "avx", "avx2", "avx512f", "avx512vl", "avx512fp16", "f16c", "f
 
 def machine_facts(folder: Path) -> dict[str, Any]:
     """Return what this machine has; `folder` says which disk is meant."""
+    import torch
+
+    from gamlp.propagate.kernels import cpu_features
+
+    huge_pages = _read("/sys/kernel/mm/transparent_hugepage/enabled").partition("[")[2].partition("]")[0]
     return {
-        "processor": processor(),
+        "processor": _line("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
         "processors": os.cpu_count(),
         "threads": available(),
         "memory_bytes": memory_bytes(),
         "memory_free_bytes": free_bytes(),
         "disk_free_bytes": shutil.disk_usage(folder).free,
         "folder": str(folder),
-        "vectors": vectors(),
-        "huge_pages": huge_pages(),
-        "gpus": gpus(),
+        "vectors": sorted(cpu_features() & WIDE),  # that the kernels are compiled for
+        "huge_pages": huge_pages or None,  # always, madvise (both serve us) or never
+        "gpus": [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())],
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }
 
@@ -51,13 +63,6 @@ def extras() -> list[dict[str, Any]]:
     return found
 
 
-def processor() -> str:
-    """Return the processor's name."""
-    text = _read("/proc/cpuinfo")
-    names = [line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
 def memory_bytes() -> int | None:
     """Return the machine's memory."""
     try:
@@ -68,28 +73,37 @@ def memory_bytes() -> int | None:
 
 def free_bytes() -> int | None:
     """Return the memory that programs could still have, files in the cache included."""
-    found = [line.split() for line in _read("/proc/meminfo").splitlines() if line.startswith("MemAvailable:")]
-    return int(found[0][1]) * 1024 if found else None
+    found = _line("/proc/meminfo", "MemAvailable:")
+    return int(found.split()[0]) * 1024 if found else None
 
 
-def vectors() -> list[str]:
-    """Return the vector extensions that the kernels are compiled for."""
-    from gamlp.propagate.kernels import cpu_features
-
-    return sorted(cpu_features() & WIDE)
-
-
-def huge_pages() -> str | None:
-    """Return the system's setting of transparent huge pages: always, madvise (both serve us) or never."""
-    text = _read("/sys/kernel/mm/transparent_hugepage/enabled")
-    return text.partition("[")[2].partition("]")[0] or None
+def reset_peak() -> bool:
+    """Begin to count anew; tell whether the system could."""
+    gc.collect()
+    try:
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
+        return False
+    return True
 
 
-def gpus() -> list[str]:
-    """Return the names of the GPUs that torch can use."""
-    import torch
+def peak_bytes() -> int:
+    """Return the largest resident size since the last reset; 0 on Windows, where Python cannot ask for it."""
+    try:
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.split("VmHWM:")[1].split()[0]) * 1024
+    except (OSError, IndexError):  # getrusage may remember the size of the process that started this one
+        if sys.platform == "win32":
+            return 0
+        import resource
 
-    return [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())]
+        size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return size if sys.platform == "darwin" else size * 1024  # macOS counts bytes, others KiB
+
+
+def _line(path: str, name: str) -> str:
+    """Return what follows the colon in the first line of this name."""
+    return next((line.partition(":")[2].strip() for line in _read(path).splitlines() if line.startswith(name)), "")
 
 
 def _read(path: str) -> str:

@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from gamlp.errors import StorageError
 from gamlp.machine.cost import Constants, Gather
 from gamlp.machine.facts import free_bytes
+from gamlp.propagate import kernels
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import LINE, empty, prefaulted
 from gamlp.storage.threads import Run, ranges, workers
@@ -36,18 +38,14 @@ LEAST_SECONDS = 2.0  # of hops from a state: the system may still be busy with t
 
 def measure(folder: Path, *, sizes: tuple[int, ...] | None = None, disk_bytes: int = DISK_BYTES) -> Constants:
     """Return the constants of this machine; `folder` says which disk is meant, and needs `disk_bytes` of free space."""
-    from gamlp.propagate import kernels
-
     wide, sizes = kernels.widest_block(), sizes or (*SIZES, *third_size(free_bytes() or 0))
     with workers() as run:
-        gathers = tuple(
-            Gather(lines, size, seconds_an_entry(prefaulted(state(lines, size)), run))
-            for size in sizes
-            for lines in (1, wide)
-        )
+        pairs = [(lines, size) for size in sizes for lines in (1, wide)]
+        gathers = tuple(Gather(*pair, seconds_an_entry(prefaulted(state(*pair)), run)) for pair in pairs)
         stream = stream_bytes(run)
     reads, writes = disk_speeds(folder, disk_bytes)
-    return Constants(gathers, stream, reads, writes, sgemm())
+    matrix = torch.ones(1024, 1024)
+    return Constants(gathers, stream, reads, writes, sgemm=2 * 1024**3 / best(lambda: matrix @ matrix, 5))
 
 
 def third_size(free: int) -> tuple[int, ...]:
@@ -63,16 +61,14 @@ def state(lines: int, size: int) -> Array:
 
 def seconds_an_entry(x: Array, run: Run) -> float:
     """Return the seconds that one entry of a hop costs which reads from this state."""
-    from gamlp.propagate import kernels
-
-    run([partial(_fill, x, *rows) for rows in ranges(len(x), 2**24 // x[:1].nbytes)])
+    run([partial(x[a:b].fill, 1) for a, b in ranges(len(x), 2**24 // x[:1].nbytes)])
     random = np.random.default_rng(0)
     rows = READ_BYTES // (x[:1].nbytes * DEGREE)
     indices = random.integers(0, len(x), rows * DEGREE).astype(np.int32)
     indptr = np.arange(rows + 1, dtype=np.int64) * DEGREE
     out, scale = empty((rows, x.shape[1]), np.float32), np.ones(rows, np.float32)
-    fixed = (indptr, 0, indices, None, x, False, out, scale, DEGREE, 0)
-    tasks = [partial(kernels.sum_rows, *fixed, *some, kernels.quads(x.shape[1])) for some in ranges(rows, rows // 16)]
+    hop = partial(kernels.sum_rows, (0, 0, indptr, indices, None, scale), x, False, out, DEGREE)
+    tasks = [partial(hop, *some, kernels.quads(x.shape[1])) for some in ranges(rows, rows // 16)]
     return best(lambda: run(tasks), 3, LEAST_SECONDS) / len(indices)
 
 
@@ -85,7 +81,7 @@ def stream_bytes(run: Run, size: int = 2**27) -> float:
 
 
 def disk_speeds(folder: Path, size: int) -> tuple[float, float]:
-    """Return bytes a second (read, written) of the disk below `folder`."""
+    """Return bytes a second (read, written) of the disk below `folder`, past the system's cache."""
     path = folder / f".gamlp-doctor-{secrets.token_hex(4)}"
     block = np.random.default_rng(0).integers(0, 256, min(size, 2**24), dtype=np.uint8)
     try:
@@ -95,7 +91,13 @@ def disk_speeds(folder: Path, size: int) -> tuple[float, float]:
                 file.write(block.data)
             os.fsync(file.fileno())
             written = time.perf_counter() - started
-        return size / _read_back(path, block), size / written
+        with path.open("rb", buffering=0) as file:
+            if hasattr(os, "posix_fadvise"):  # the system is asked to forget it
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            started = time.perf_counter()
+            while file.readinto(block.data):
+                pass
+            return size / (time.perf_counter() - started), size / written
     except OSError as error:
         raise StorageError(
             f"The disk below {folder} could not be measured: {error.strerror or error}.\n"
@@ -103,14 +105,6 @@ def disk_speeds(folder: Path, size: int) -> tuple[float, float]:
         ) from error
     finally:
         path.unlink(missing_ok=True)
-
-
-def sgemm(side: int = 1024) -> float:
-    """Return operations a second of torch's float32 matrix product."""
-    import torch
-
-    a = torch.ones(side, side)
-    return float(2 * side**3 / best(lambda: a @ a, 5))
 
 
 def best(work: Callable[[], Any], times: int, least: float = 0) -> float:
@@ -125,18 +119,3 @@ def best(work: Callable[[], Any], times: int, least: float = 0) -> float:
         work()
         seconds.append(time.perf_counter() - started)
     return min(seconds)
-
-
-def _fill(x: Array, first: int, last: int) -> None:
-    x[first:last] = 1
-
-
-def _read_back(path: Path, block: Array) -> float:
-    """Return the seconds that reading a file takes, after the system was asked to forget it."""
-    with path.open("rb", buffering=0) as file:
-        if hasattr(os, "posix_fadvise"):
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        started = time.perf_counter()
-        while file.readinto(block.data):
-            pass
-        return time.perf_counter() - started

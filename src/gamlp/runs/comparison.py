@@ -23,7 +23,7 @@ from pydantic import Field
 from gamlp.errors import InputError, MissingFileError, SettingsError, StorageError, did_you_mean
 from gamlp.graph.graph import Graph
 from gamlp.graph.readers.source import GraphSource
-from gamlp.machine.peak_memory import reset_peak
+from gamlp.machine.facts import reset_peak
 from gamlp.methods import BASES, Method, method_named
 from gamlp.pipeline import Pipeline
 from gamlp.progress import progress

@@ -16,7 +16,7 @@ from typing import Any
 
 from gamlp.errors import InputError, StorageError
 from gamlp.graph.graph import Graph
-from gamlp.machine.peak_memory import peak_bytes
+from gamlp.machine.facts import peak_bytes
 from gamlp.methods import method_named
 from gamlp.pipeline import Pipeline
 from gamlp.progress import progress
