@@ -10,8 +10,7 @@ import pytest
 from gamlp.errors import SettingsError
 from gamlp.graph import load_graph
 from gamlp.synth import draw
-from gamlp.synth.draw import Drawing, DrawnEdges
-from gamlp.synth.shapes import SHAPES, shape_named
+from gamlp.synth.draw import SHAPES, Drawing, shape_named
 from gamlp.synth.write import write_synth
 
 SMALL = replace(shape_named("products"), nodes=20_000, edges=100_000, features=8, classes=7)
@@ -70,10 +69,10 @@ def test_a_seed_is_a_graph(tmp_path, graph):
 
 def test_edges_can_be_drawn_from_anywhere_on(monkeypatch):
     monkeypatch.setattr(draw, "BATCH", 1000)
-    whole = np.concatenate([np.stack(batch[:2]) for batch in DrawnEdges(Drawing(SMALL)).batches(0)], axis=1)
+    whole = np.concatenate([np.stack(batch[:2]) for batch in Drawing(SMALL).batches(0)], axis=1)
     assert whole.shape == (2, 100_000)
     assert 0 <= whole.min() <= whole.max() < 20_000
-    rest = np.concatenate([np.stack(batch[:2]) for batch in DrawnEdges(Drawing(SMALL)).batches(98_765)], axis=1)
+    rest = np.concatenate([np.stack(batch[:2]) for batch in Drawing(SMALL).batches(98_765)], axis=1)
     np.testing.assert_array_equal(rest, whole[:, 98_765:])
 
 

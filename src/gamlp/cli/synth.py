@@ -35,7 +35,7 @@ def synth(
     from gamlp.errors import SettingsError
     from gamlp.graph.build.import_directory import MEMORY
     from gamlp.storage.sizes import parse_size
-    from gamlp.synth.shapes import shape_named
+    from gamlp.synth.draw import shape_named
     from gamlp.synth.write import write_synth
 
     if not 0 < scale < float("inf"):

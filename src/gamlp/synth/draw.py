@@ -1,4 +1,7 @@
-"""Nodes and edges as functions of (seed, number): any batch can be drawn by itself, and again.
+"""Generated graphs: shapes of known data sets; nodes and edges as functions of (seed, number), drawn in any order.
+
+The sizes of a shape are the published ones (see `graph.datasets`), edges before symmetrising. What no table states, how
+skewed degrees are and how often neighbours share a class, is chosen: the graphs are for measuring, not for accuracy.
 
 Batch b of a kind comes from a generator seeded with (seed, kind, b). Node i lies in community i // size; a community's
 class is a hash of its number. An edge starts anywhere, at node N·u^skew of a fixed shuffling of the nodes, and ends
@@ -12,26 +15,85 @@ The shuffling is i ↦ (a·i + b) mod N with a coprime to N: no table of N numbe
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
+from typing import ClassVar
 
 import numpy as np
 
+from gamlp.errors import SettingsError, did_you_mean
 from gamlp.graph.build.sorting import Edges
 from gamlp.storage.files import Array
 from gamlp.storage.numba_cache import cached_njit
-from gamlp.synth.shapes import SynthShape
 
 BATCH = 2**20  # edges, or nodes, drawn at a time: part of what a seed means
 KINDS = {"edges": 1, "features": 2, "split": 3, "means": 4}
 
 
 @dataclass(frozen=True)
+class SynthShape:
+    """What a generated graph looks like."""
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    train: float  # shares of all nodes
+    valid: float
+    test: float
+    community: int = 200  # nodes, neighbours in number, of one class
+    inside: float = 0.6  # share of edges within a community
+    same_class: float = 0.2  # share of edges to another community of the same class
+    skew: float = 2.0  # an end is node N·u^skew, u uniform: 1 is even, 2 has hubs
+    signal: float = 0.5  # length of a class's mean beside noise of 1 in each feature
+
+    def scaled(self, scale: float) -> SynthShape:
+        """Return the shape with `scale` times the nodes and edges."""
+        nodes, edges = max(2 * self.classes, round(self.nodes * scale)), max(1, round(self.edges * scale))
+        return replace(self, nodes=nodes, edges=edges)
+
+
+KNOWN = (
+    SynthShape("products", 2_449_029, 61_859_140, 100, 47, 0.08, 0.016, 0.904),
+    SynthShape("papers100M", 111_059_956, 1_615_685_872, 128, 172, 0.0109, 0.0011, 0.0019),
+    SynthShape("mag", 1_939_743, 21_111_007, 128, 349, 0.325, 0.033, 0.0216),
+)
+SHAPES = {shape.name: shape for shape in KNOWN}
+
+
+def shape_named(name: str) -> SynthShape:
+    """Return a shape by its name, in upper or lower case."""
+    found = {known.lower(): shape for known, shape in SHAPES.items()}.get(name.lower())
+    if found is None:
+        raise SettingsError(f"There is no shape '{name}'.\n{did_you_mean(name, SHAPES)}")
+    return found
+
+
+@dataclass(frozen=True)
 class Drawing:
-    """A shape and a seed: everything about the graph follows."""
+    """A shape and a seed: everything about the graph follows. It is a stream of edges (`EdgeStream`), too."""
 
     shape: SynthShape
     seed: int = 0
+    weighted: ClassVar[bool] = False
+
+    @property
+    def estimate(self) -> int:
+        """How many edges there are."""
+        return self.shape.edges
+
+    @property
+    def key(self) -> str:
+        """Say what is drawn."""
+        return f"synth {self}"
+
+    def batches(self, skip: int) -> Iterator[Edges]:
+        """Draw batch after batch of the edges; whole ones are skipped without being drawn."""
+        for batch in range(skip // BATCH, -(-self.shape.edges // BATCH)):
+            drop = max(0, skip - batch * BATCH)
+            source, target = self.ends(batch)
+            yield source[drop:], target[drop:], None
 
     def random(self, kind: str, number: int = 0) -> np.random.Generator:
         """Return the generator of one batch."""
@@ -116,28 +178,6 @@ def _seek(at: Array, labels: Array, communities: int, seed: int, classes: int) -
             if _class_of(at[i], seed, classes) == labels[i]:
                 break
             at[i] = (at[i] + 1) % communities
-
-
-class DrawnEdges:
-    """The edges of a drawing as a source of edges."""
-
-    weighted = False
-
-    def __init__(self, drawing: Drawing) -> None:
-        self.drawing = drawing
-        self.estimate: int | None = drawing.shape.edges
-
-    @property
-    def key(self) -> str:
-        """Say what is drawn."""
-        return f"synth {self.drawing}"
-
-    def batches(self, skip: int) -> Iterator[Edges]:
-        """Draw batch after batch; whole ones are skipped without being drawn."""
-        for batch in range(skip // BATCH, -(-self.drawing.shape.edges // BATCH)):
-            drop = max(0, skip - batch * BATCH)
-            source, target = self.drawing.ends(batch)
-            yield source[drop:], target[drop:], None
 
 
 def _coprime(start: int, nodes: int) -> int:

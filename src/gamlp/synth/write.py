@@ -15,8 +15,7 @@ from gamlp.graph.splits import Split
 from gamlp.progress import progress
 from gamlp.storage.files import digest, write_array
 from gamlp.storage.threads import prefetch
-from gamlp.synth.draw import BATCH, Drawing, DrawnEdges
-from gamlp.synth.shapes import SynthShape
+from gamlp.synth.draw import BATCH, Drawing, SynthShape
 
 
 def write_synth(
@@ -30,7 +29,7 @@ def write_synth(
             write_array(folder / f"{name}.npy", part)
         once(folder / "labels.npy", partial(_labels, drawing))
         once(folder / "features.npy", partial(_features, drawing))
-        build(folder, DrawnEdges(drawing), shape.nodes, options)
+        build(folder, drawing, shape.nodes, options)
         classes = tuple(str(number) for number in range(shape.classes))
         return finish(folder, out, name=f"synth-{shape.name}", classes=classes, split=split, feature_names=None)
 
