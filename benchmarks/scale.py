@@ -82,7 +82,7 @@ def one_size(entries: int, options: argparse.Namespace) -> dict[str, Any]:
 
 def generate(graph: Path, entries: int, options: argparse.Namespace) -> float:
     from gamlp.storage.sizes import parse_size
-    from gamlp.synth.shapes import shape_named
+    from gamlp.synth.draw import shape_named
     from gamlp.synth.write import write_synth
 
     if graph.exists():
@@ -110,14 +110,16 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     """Propagate the graph of a folder, then measure the limit, and without a memory limit where the graph is small."""
     from gamlp.graph.store import load_graph
     from gamlp.propagate import Propagation
-    from gamlp.propagate.job import Job
+    from gamlp.propagate.budget import budget
+    from gamlp.propagate.spec import Job
     from gamlp.storage.sizes import parse_size
 
     graph = load_graph(options.graph, verify=False)
     rows = np.sort(np.concatenate([graph.split.train, graph.split.valid, graph.split.test]))
     job = Job(graph.adjacency, graph.features, Propagation(options.hops, rows=rows, storage=options.storage))
     memory = parse_size(options.memory)
-    warm_up(options, [block.stop - block.start for block in job.budget(memory).blocks])
+    widths = [block.stop - block.start for block in budget(job, memory).blocks]
+    warm_up(options, widths)
     turns = next((turns for most, turns in TURNS.items() if graph.adjacency.entries <= most), 1)
     limits, in_memory = [limit_seconds(job, memory)] if turns == 1 else [], []
     base = resident("VmRSS:")
@@ -139,7 +141,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         "gather_limit": limit / seconds,
         "limit_seconds": limit,
         "rows": len(rows),
-        "blocks": [block.stop - block.start for block in job.budget(memory).blocks],
+        "blocks": widths,
     }
     if in_memory:
         answer["memory_seconds"] = statistics.median(in_memory)
@@ -183,11 +185,12 @@ def warm_up(options: argparse.Namespace, widths: list[int]) -> None:
 
 def limit_seconds(job: Any, memory: int) -> float:
     """Return the seconds that reading the rows alone takes, for all blocks and hops."""
+    from gamlp.propagate.budget import budget
     from gamlp.propagate.kernels import padded
     from gamlp.storage.huge_pages import empty, prefaulted
     from gamlp.storage.threads import available, workers
 
-    widths = [padded(block.stop - block.start) for block in job.budget(memory).blocks]
+    widths = [padded(block.stop - block.start) for block in budget(job, memory).blocks]
     total = 0.0
     with workers(available()) as run:
         for width in sorted(set(widths)):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gamlp.graph import load_graph
-from gamlp.propagate.hops_folder import load_hops
+from gamlp.propagate.hops import load_hops
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ def make_hops(folder: Path, variant: int) -> None:
 
 
 def read_hops(folder: Path) -> str:
-    from gamlp.propagate.hops_folder import load_hops
+    from gamlp.propagate.hops import load_hops
 
     found = load_hops(folder)
     return hashed(*(np.asarray(part) for part in (found.values, found.rows, found.stationary)), found.key)

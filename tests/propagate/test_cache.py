@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 from gamlp.errors import StorageError
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.propagate import LocalEngine, Normalization, Propagation, Restart
-from gamlp.propagate.cache import HopsCache
-from gamlp.propagate.job import Job
+from gamlp.propagate.hops import load_cached
+from gamlp.propagate.spec import Job
 
 GRAPH = adjacency_from_edges(np.array([0, 1, 2]), np.array([1, 2, 3]), nodes=4)
 FEATURES = np.arange(8, dtype=np.float32).reshape(4, 2)
@@ -117,7 +117,7 @@ def test_an_interrupted_write_leaves_nothing_behind(tmp_path, monkeypatch):
     with pytest.raises(StorageError, match="No space left"):
         propagate(tmp_path, hops=1)
     assert list(tmp_path.iterdir()) == []
-    assert HopsCache(tmp_path).load("0" * 32) is None
+    assert load_cached(tmp_path / ("0" * 32), "0" * 32) is None
 
 
 def test_a_transient_engine_keeps_nothing(tmp_path):

@@ -370,7 +370,7 @@ def test_what_cannot_be_propagated_is_refused():
 def test_nothing_heavy_is_imported_before_it_is_used():
     program = """
 import sys
-import gamlp.graph.build.csr, gamlp.propagate, gamlp.propagate.cache
+import gamlp.graph.build.csr, gamlp.propagate, gamlp.propagate.hops
 assert not {"numba", "scipy", "torch"} & set(sys.modules)
 assert gamlp.propagate.Normalization().r == 0.5 and gamlp.propagate.LocalEngine() and gamlp.propagate.Propagation(1)
 """

@@ -17,17 +17,16 @@ from numpy.testing import assert_array_equal
 from gamlp.errors import NotFiniteError, SettingsError, ShapeError, StorageError
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate import LocalEngine, Normalization, Propagation, block_files, chunk_reader, kernels
+from gamlp.propagate import LocalEngine, Normalization, Propagation, Restart, block_files, chunks, kernels
 from gamlp.propagate.block import Block
 from gamlp.propagate.block_files import BlockFiles
 from gamlp.propagate.budget import Budget, budget
-from gamlp.propagate.chunk_reader import ChunkReader
-from gamlp.propagate.chunks import Chunk, ChunkPlan, plan_chunks
-from gamlp.propagate.hops_folder import load_hops
-from gamlp.propagate.job import Job
-from gamlp.propagate.node_scales import NodeScales
+from gamlp.propagate.chunks import Chunk, ChunkPlan, ChunkReader, plan_chunks
+from gamlp.propagate.hops import load_hops
+from gamlp.propagate.normalize import NodeScales
 from gamlp.propagate.sinks import ArraySink
 from gamlp.propagate.sources import SparseRows
+from gamlp.propagate.spec import Job
 from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.threads import workers
 
@@ -63,6 +62,12 @@ def by_blocks(plan, features, spec, *, spare=0, widest=64, watch=lambda block: N
     return values
 
 
+def job_of_a_million(columns, **options):
+    """Return a job on 10⁶ nodes without edges; its columns take no memory."""
+    adjacency = Adjacency(np.zeros(10**6 + 1, np.int64), np.zeros(0, np.int32))
+    return Job(adjacency, np.broadcast_to(np.float32(0), (10**6, columns)), Propagation(1, **options))
+
+
 def mapped(folder: Path, name: str, array, order="C"):
     """Return an array as a memory-mapped file."""
     np.save(folder / f"{name}.npy", np.asarray(array, order=order))
@@ -92,15 +97,16 @@ def test_hubs_may_lie_in_several_chunks(weighted, chunk_bytes, self_loops):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("share", [0.0, 0.4, 1.0])
 def test_chunks_are_read_once_if_there_is_room_for_all(tmp_path, monkeypatch, weighted, share):
-    monkeypatch.setattr(chunk_reader, "HUGE_PAGE", 0)
+    monkeypatch.setattr(chunks, "HUGE_PAGE", 0)
     weights = mapped(tmp_path, "w", RNG.random(GRAPH.entries).astype(np.float32)) if weighted else None
     adjacency = Adjacency(mapped(tmp_path, "p", GRAPH.indptr), mapped(tmp_path, "i", GRAPH.indices), weights)
     plan, reads, blocks = plan_chunks(adjacency, self_loops=True, chunk_bytes=1000), [], []
     all_ = sum((8 if weighted else 4) * (one.stop - one.start) + 12 * (one.last - one.first) for one in plan.chunks)
 
     def watch(block):
-        rows = block.chunks._indices.rows
-        monkeypatch.setattr(block.chunks._indices, "rows", lambda *span: reads.append(span[0]) or rows(*span))
+        indices = block.chunks._readers[1]
+        rows = indices.rows
+        monkeypatch.setattr(indices, "rows", lambda *span: reads.append(span[0]) or rows(*span))
         blocks.append(block)
 
     values = by_blocks(plan, FEATURES, Propagation(3), spare=int(share * all_), watch=watch)
@@ -153,10 +159,9 @@ def test_labels_take_the_same_road(tmp_path):
 
 @pytest.mark.parametrize("storage", ["float32", "float16"])
 def test_a_restart_takes_a_third_state(storage):
-    adjacency = Adjacency(np.zeros(10**6 + 1, np.int64), np.zeros(0, np.int32))
-    size = {"storage": storage, "memory": 10**9 if storage == "float32" else 5 * 10**8}
-    assert budget(adjacency, 1000, **size).widest == 96
-    assert budget(adjacency, 1000, states=3, **size).widest == 64
+    memory = 10**9 if storage == "float32" else 5 * 10**8
+    assert budget(job_of_a_million(1000, storage=storage), memory).widest == 96
+    assert budget(job_of_a_million(1000, storage=storage, restart=Restart(0.5)), memory).widest == 64
 
 
 def test_without_a_cache_hops_are_in_a_folder_that_goes_with_them(tmp_path, monkeypatch):
@@ -176,13 +181,12 @@ def test_without_a_cache_hops_are_in_a_folder_that_goes_with_them(tmp_path, monk
 
 
 def test_the_budget_chooses_the_width():
-    adjacency = Adjacency(np.zeros(10**6 + 1, np.int64), np.zeros(0, np.int32))
     for memory, storage, columns in ((10**9, "float32", 96), (200 * 10**6, "float32", 16), (10**8, "float16", 16)):
-        assert budget(adjacency, 1000, storage=storage, memory=memory).widest == columns
-    assert budget(adjacency, 1000, storage="float32", memory=10**8).widest == 8  # half a cache line, where no more fits
-    assert budget(adjacency, 5, storage="float32", memory=10**9).widest == 5
+        assert budget(job_of_a_million(1000, storage=storage), memory).widest == columns
+    assert budget(job_of_a_million(1000), 10**8).widest == 8  # half a cache line, where no more fits
+    assert budget(job_of_a_million(5), 10**9).widest == 5
     with pytest.raises(SettingsError, match=r"1,000,000 nodes need 3\d\.\d MiB for four columns of float32"):
-        budget(adjacency, 1000, storage="float32", memory=10**7)
+        budget(job_of_a_million(1000), 10**7)
 
 
 PROGRAM = """
@@ -230,7 +234,7 @@ def test_a_stopped_run_goes_on_after_its_last_finished_block(tmp_path, monkeypat
     expected = propagate(GRAPH, FEATURES, hops=2).values
     options = {"hops": 2, "memory": LITTLE}
     room = Budget([slice(0, 16), slice(16, 32), slice(32, 40)], 2**18)
-    monkeypatch.setattr(Job, "budget", lambda *_: room)
+    monkeypatch.setattr(LocalEngine, "budget", lambda *_: room)
     computed, compute = [], Block.compute
 
     def stops(self, features, columns, *rest):
@@ -269,7 +273,6 @@ from gamlp.graph.graph import Adjacency
 from gamlp.propagate import LocalEngine, Propagation
 from gamlp.propagate.block import Block
 from gamlp.propagate.budget import Budget
-from gamlp.propagate.job import Job
 folder, pause = Path(sys.argv[1]), float(sys.argv[2])
 maps = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "features")]
 step = Block.step
@@ -278,7 +281,7 @@ def slow(self):
     (folder / "begun").touch()
     time.sleep(pause)
 Block.step = slow
-Job.budget = lambda *_: Budget([slice(at, at + 8) for at in range(0, 40, 8)], 2**18)
+LocalEngine.budget = lambda *_: Budget([slice(at, at + 8) for at in range(0, 40, 8)], 2**18)
 print("ready", flush=True)
 LocalEngine(2**30, threads=1).propagate_to(folder / "hops", Adjacency(*maps[:2]), maps[2], Propagation(3))
 """
@@ -309,14 +312,14 @@ def test_kill_9_at_any_point(tmp_path):
 
 def test_a_full_disk_keeps_what_was_there(tmp_path, monkeypatch):
     before = propagate_to(tmp_path / "hops", GRAPH, FEATURES, hops=1)
-    append, hops = block_files._append, iter(range(3))
+    put, hops = BlockFiles.put, iter(range(3))
 
-    def full(file, values):
+    def full(*what):
         if next(hops) == 2:
             raise OSError(errno.ENOSPC, "No space left on device")
-        append(file, values)
+        put(*what)
 
-    monkeypatch.setattr(block_files, "_append", full)
+    monkeypatch.setattr(BlockFiles, "put", full)
     with pytest.raises(StorageError, match="No space left on device"):
         propagate_to(tmp_path / "hops", GRAPH, FEATURES, hops=2, overwrite=True)
     assert_array_equal(load_hops(tmp_path / "hops").values, before.values)
@@ -428,7 +431,6 @@ def test_states_beyond_2_to_the_31_values():
     x[-1], x[-2] = 3, 5
     out = np.zeros((1, width), np.float32)
     indices = np.array([nodes - 1, nodes - 2, 0], np.int32)
-    kernels.sum_rows(
-        *(np.array([0, 3]), 0, indices, None, x, False, out, np.ones(1, np.float32), 99, 0, 0, 1, kernels.quads(width))
-    )
+    chunk = (0, 0, np.array([0, 3]), indices, None, np.ones(1, np.float32))
+    kernels.sum_rows(chunk, x, False, out, 99, 0, 1, kernels.quads(width))
     assert_array_equal(out, 8)

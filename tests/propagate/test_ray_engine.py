@@ -24,11 +24,11 @@ from gamlp.progress import report_to
 from gamlp.propagate import LocalEngine, Propagation
 from gamlp.propagate.budget import budget
 from gamlp.propagate.engines import ray as ray_engine
-from gamlp.propagate.engines.ray import RayEngine
+from gamlp.propagate.engines.ray import PackedJob, RayEngine, Watch
 from gamlp.propagate.engines.ray_cluster import ENVIRONMENT, Machine, Slots, cluster, slots
-from gamlp.propagate.engines.ray_task import PackedJob, Watch
-from gamlp.propagate.file_array import FileArray
-from gamlp.propagate.hops_folder import load_hops
+from gamlp.propagate.hops import load_hops
+from gamlp.propagate.sources import FileArray
+from gamlp.propagate.spec import Job
 
 RNG = np.random.default_rng(0)
 GRAPH = adjacency_from_edges(*RNG.integers(0, 400, (2, 3000)), nodes=400)
@@ -67,7 +67,8 @@ def test_blocks_are_as_many_as_run_at_once_but_whole_lines():
         ("float16", 100, [32] * 4),
         ("float16", 2, [64, 64]),
     ):
-        blocks = budget(adjacency, 128, storage=storage, memory=GIB, at_once=at_once).blocks
+        job = Job(adjacency, np.empty((1000, 128), np.float32), Propagation(1, storage=storage))
+        blocks = budget(job, GIB, at_once).blocks
         assert [block.stop - block.start for block in blocks] == widths
 
 
@@ -233,7 +234,6 @@ def test_the_command_line_takes_the_same_road(ray_here, make_planted, tmp_path):
 
     from gamlp.cli.app import app
     from gamlp.graph.store import save_graph
-    from gamlp.propagate.hops_folder import load_hops
 
     save_graph(make_planted(), tmp_path / "graph")
     for engine, limit in (("local", ()), ("ray", ("--memory", "64MiB"))):

@@ -7,8 +7,7 @@ from gamlp.errors import SettingsError
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.splits import Split
 from gamlp.propagate import LocalEngine, Normalization, Propagation
-from gamlp.propagate.subset_hops import Shelf, shelf_of, subset_hops, subsets_at_a_time
-from gamlp.propagate.subsets import draw_subsets, subsets_of
+from gamlp.propagate.subsets import Shelf, draw_subsets, shelf_of, subset_hops, subsets_at_a_time, subsets_of
 
 MEAN = Normalization(r=0.0, self_loops=False)
 

@@ -21,16 +21,7 @@ if TYPE_CHECKING:
     from gamlp.propagate.normalize import Normalization
     from gamlp.propagate.spec import Propagation, Restart
 
-__all__ = [
-    "Engine",
-    "EngineChoice",
-    "Hops",
-    "LocalEngine",
-    "Normalization",
-    "Propagation",
-    "Restart",
-    "propagate",
-]
+__all__ = ["Engine", "EngineChoice", "Hops", "LocalEngine", "Normalization", "Propagation", "Restart", "propagate"]
 
 __getattr__ = lazy_imports(__name__)
 
@@ -46,8 +37,6 @@ def propagate(adjacency: Adjacency, features: Any, spec: Propagation, engine: En
     >>> propagate(path, np.array([[1.0], [0.0], [0.0]]), spec).values[:, 1, 0].round(2).tolist()
     [0.5, 0.33, 0.0]
     """
-    if engine is None:
-        from gamlp.propagate.engines.local import LocalEngine
+    from gamlp.propagate.engines.local import LocalEngine
 
-        engine = LocalEngine()
-    return engine.propagate(adjacency, features, spec)
+    return (engine or LocalEngine()).propagate(adjacency, features, spec)

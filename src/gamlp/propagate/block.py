@@ -19,26 +19,41 @@ threads, the width of the block and the size of the chunks. Cost O(K·E·w) time
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gamlp.propagate import kernels, layout
-from gamlp.propagate.chunk_reader import ChunkReader, LoadedChunk
-from gamlp.propagate.chunks import ChunkPlan, rows_a_read
-from gamlp.propagate.column_reader import VALUES_AT_ONCE, ColumnReader
-from gamlp.propagate.hops import too_large
+from gamlp.propagate.budget import Budget
+from gamlp.propagate.chunks import ChunkPlan, ChunkReader, LoadedChunk, plan_chunks, rows_a_read
 from gamlp.propagate.layout import bits
-from gamlp.propagate.node_scales import NodeScales
-from gamlp.propagate.sinks import RowSink, Target, as_stored
-from gamlp.propagate.spec import Propagation
+from gamlp.propagate.normalize import NodeScales
+from gamlp.propagate.sinks import Sink, Target, as_stored, too_large
+from gamlp.propagate.sources import VALUES_AT_ONCE, ColumnReader
+from gamlp.propagate.spec import Job, Propagation
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import empty, prefaulted
-from gamlp.storage.threads import Run, background, ranges
+from gamlp.storage.threads import Run, background, ranges, workers
 
-SEGMENTS_AT_ONCE = 8  # that a thread sums
+AT_ONCE = 8  # segments that a thread sums
+
+
+def run_blocks(
+    job: Job, sink: Sink, budget: Budget, numbers: Sequence[int], *, threads: int, advance: Callable[[], None]
+) -> None:
+    """Compute the blocks of these numbers here, one after the other, into the sink."""
+    spec = replace(job.spec, rows=job.spec.sorted_rows[0]) if sink.in_order else job.spec
+    plan = plan_chunks(job.adjacency, self_loops=spec.normalization.self_loops, chunk_bytes=budget.chunk_bytes)
+    wanted = [(number, budget.blocks[number]) for number in numbers]
+    widest = max(columns.stop - columns.start for _, columns in wanted)
+    with workers(threads) as run, closing(Block(plan, spec, widest, run, threads=threads, spare=budget.spare)) as block:
+        for number, columns in wanted:
+            with sink.block(number, columns) as rows:
+                block.compute(job.columns, columns, rows, advance)
 
 
 class Block:
@@ -48,11 +63,10 @@ class Block:
         self, plan: ChunkPlan, spec: Propagation, widest: int, run: Run, *, threads: int, spare: int = 0
     ) -> None:
         """Within a memory limit spec.rows must be sorted."""
-        self.plan, self.spec, self.run = plan, spec, run
-        self.limited = plan.chunk_bytes is not None
-        step = rows_a_read(plan.chunk_bytes) if plan.chunk_bytes else 1
-        self.scales = NodeScales(plan.adjacency, spec.normalization, hold=not self.limited, step=step)
-        tasks = 1 if threads == 1 else (8 if self.limited else 16) * threads
+        self.plan, self.spec, self.run, free = plan, spec, run, plan.chunk_bytes is None
+        step = rows_a_read(plan.chunk_bytes)
+        self.scales = NodeScales(plan.adjacency, spec.normalization, hold=free, step=step)
+        tasks = 1 if threads == 1 else (16 if free else 8) * threads
         self.chunks = ChunkReader(plan, self.scales, spare=spare, tasks=tasks)
         self.reader = ColumnReader(plan.chunk_bytes, run, threads=threads)
         states = 0 if not spec.hops else 2 if spec.restart is None else 3
@@ -67,7 +81,7 @@ class Block:
         self.chunks.close()
         self.scales.close()
 
-    def compute(self, source: Any, columns: slice, sink: RowSink, advance: Callable[[], None]) -> None:
+    def compute(self, source: Any, columns: slice, sink: Sink, advance: Callable[[], None]) -> None:
         """Bring these columns through all hops, and give the wanted rows of each to the sink.
 
         A hop is written to a file while the next one reads the same state; the one after that writes over it.
@@ -92,13 +106,14 @@ class Block:
         self.x, self.next, self.start = [*shaped, none, none, none][:3]
         self.sums = np.empty((len(self.plan.segments), width), np.float32)
         self.columns = self.start_columns = np.ones(columns, np.float32)  # c of y, and of X in the third state
-        self.shape = kernels.quads(width)
+        self.shape, self._step = kernels.quads(width), max(1, VALUES_AT_ONCE // width)  # rows that a thread works on
 
-    def load(self, source: Any, columns: slice, sink: RowSink | None = None) -> None:
+    def load(self, source: Any, columns: slice, sink: Sink | None = None) -> None:
         """Set y = D^(−r) X c for these columns; X itself goes to the third state, and to the sink if there is one."""
         self._shape(columns.stop - columns.start)
         if self.spec.storage == "float16" and len(self.x):
             self.columns, self.start_columns = self._column_scales(source, columns)
+        later = sink is not None and sink.in_order  # in order, and not as the threads finish
 
         def pack(first: int, values: Array) -> Array | None:
             last = first + len(values)
@@ -107,14 +122,13 @@ class Block:
             if len(self.start):
                 ones = np.ones(len(values), np.float32)
                 layout.pack(values, ones, self.start_columns, bits(self.start)[first:last])
-            if sink is not None and sink.in_order:
+            if later:
                 return values
-            if sink is not None:
-                self._store_features(first, values, sink)
+            self._store_features(first, values, sink)
             return None
 
         for first, values in self.reader.each(source, columns, pack):
-            if sink is not None and values is not None:
+            if values is not None:
                 self._store_features(first, values, sink)
 
     def _column_scales(self, source: Any, columns: slice) -> tuple[Array, Array]:
@@ -136,10 +150,9 @@ class Block:
             out = bits(self.next)
             kernels.join_segments(self.plan.hubs, self.plan.hub_starts, self.sums, out, self._hub_scale, self.shape)
         self.x, self.next = self.next, self.x
-        if self.spec.restart is not None:
-            self._restart()
+        self._restart()
 
-    def store(self, hop: int, state: Array, sink: RowSink) -> None:
+    def store(self, hop: int, state: Array, sink: Sink) -> None:
         """Give X^(l) = D^r y / c of the wanted rows to the sink."""
         rows, x, inverse = self.spec.rows, bits(state), 1 / self.columns
         count = len(x) if rows is None else len(rows)
@@ -148,42 +161,36 @@ class Block:
                 nodes, scale, part = None, self.scales.power(first, last, self._r), x[first:last]
             else:
                 nodes, scale, part = rows[first:last], self._row_scale[first:last], x
-            target = sink.target(hop, first, last)
-            unpack = partial(layout.unpack, part, nodes, scale, inverse, bits(target.values), target.hop, target.column)
-            step = max(1, VALUES_AT_ONCE // x.shape[1])
-            if sum(self.run([partial(unpack, *some) for some in ranges(last - first, step)])):
-                raise too_large(f"After {hop} hops some features")
-            if self.spec.restart is not None:
+            with sink.target(hop, first, last) as target:
+                place = bits(target.values), target.hop, target.column
+                unpack = partial(layout.unpack, part, nodes, scale, inverse, *place)
+                if sum(self.run([partial(unpack, *some) for some in ranges(last - first, self._step)])):
+                    raise too_large(f"After {hop} hops some features")
                 self._store_isolated(first, nodes, scale, target)
-            sink.written(hop, first, target)
 
     def _sum(self, loaded: LoadedChunk) -> None:
         chunk, offsets, indices, weights, scale, tasks = loaded
         x, out, (begin, end) = bits(self.x), bits(self.next), chunk.segments
-        entries = (chunk.start, indices, weights, x)
-        segments, sums = self.plan.segments[begin:end], self.sums[begin:end]
-        fixed = (offsets, *entries, self.plan.self_loops, out, scale, self.plan.longest, chunk.first)
-        self.run(
-            [
-                partial(kernels.sum_segments, segments, *entries, sums, *some, self.shape)
-                for some in ranges(end - begin, SEGMENTS_AT_ONCE)
-            ]
-            + [partial(kernels.sum_rows, *fixed, *rows, self.shape) for rows in tasks]
-        )
+        arrays = (chunk.first, chunk.start, offsets, indices, weights, scale)
+        hubs = partial(kernels.sum_segments, self.plan.segments[begin:end], arrays, x, self.sums[begin:end])
+        rows = partial(kernels.sum_rows, arrays, x, self.plan.self_loops, out, self.plan.longest)
+        work = [(hubs, some) for some in ranges(end - begin, AT_ONCE)] + [(rows, some) for some in tasks]
+        self.run([partial(kernel, *some, self.shape) for kernel, some in work])
 
     def _restart(self) -> None:
         """Set y = clip(α y + (1 − α) D^(−r) X c), and the fixed rows to what they began with."""
-        restart, columns = self.spec.restart, self.columns / self.start_columns
-        assert restart is not None
-        x, start = bits(self.x), bits(self.start)
+        restart = self.spec.restart
+        if restart is None:
+            return
+        x, start, alpha = bits(self.x), bits(self.start), np.float32(restart.alpha)
+        columns = self.columns / self.start_columns
         bounds = np.array([[restart.low], [restart.high]], np.float32) * self.columns
 
         def some(first: int, last: int) -> None:
             scale = self.scales.power(first, last, -self._r)
-            alpha = np.float32(restart.alpha)
             layout.return_to_start(x[first:last], start[first:last], None, scale, columns, alpha, bounds)
 
-        self.run([partial(some, *rows) for rows in ranges(len(x), max(1, VALUES_AT_ONCE // x.shape[1]))])
+        self.run([partial(some, *rows) for rows in ranges(len(x), self._step)])
         if restart.fixed is not None and len(restart.fixed):
             anywhere = np.array([[-np.inf], [np.inf]], np.float32) * self.columns
             scale = self.scales.of(restart.fixed, -self._r)
@@ -191,9 +198,8 @@ class Block:
 
     def _store_isolated(self, first: int, nodes: Array | None, scale: Array, target: Target) -> None:
         """Write X^(l) = clip((1 − α) X), or X where it is fixed, of the nodes whose degree is 0, and so d^r."""
-        restart, alone = self.spec.restart, np.flatnonzero(scale == 0)
-        assert restart is not None
-        if not len(alone):
+        restart = self.spec.restart
+        if restart is None or not len(alone := np.flatnonzero(scale == 0)):
             return
         nodes = first + alone if nodes is None else nodes[alone]
         began = self.start[nodes][:, : len(self.columns)].astype(np.float32) / self.start_columns
@@ -203,19 +209,13 @@ class Block:
         columns = slice(target.column, target.column + len(self.columns))
         target.values[alone, target.hop, columns] = as_stored(values, self.spec.storage)
 
-    def _store_features(self, first: int, values: Array, sink: RowSink) -> None:
-        """Give hop 0 of the wanted rows among first … to the sink."""
+    def _store_features(self, first: int, values: Array, sink: Sink | None) -> None:
+        """Give hop 0 of the wanted rows among first … to the sink, if there is one."""
         at: Any = slice(first, first + len(values))
-        if self.spec.rows is not None:
-            rows, order = self._sorted_rows
-            begin, end = np.searchsorted(rows, [first, first + len(values)])
+        rows, order = self.spec.sorted_rows
+        if sink is not None and rows is not None:
+            begin, end = np.searchsorted(rows, [at.start, at.stop])
             values = values[rows[begin:end] - first]
             at = slice(begin, end) if order is None else order[begin:end]
-        if len(values):
+        if sink is not None and len(values):
             sink.put(0, at, as_stored(values, self.spec.storage))
-
-    @property
-    def _sorted_rows(self) -> tuple[Array, Array | None]:
-        rows, order = self.spec.sorted_rows
-        assert rows is not None
-        return rows, order

@@ -1,11 +1,12 @@
-"""Blocks that are finished, on their way to one array: written one after the other, taken up again, joined at the end.
+"""Write hops to a folder block by block: written one after the other, taken up again, joined at the end.
 
     <out>.partial/plan.json                    what is computed, and in which blocks of columns
     <out>.partial/block-00003.npy              ((K+1)·R, w) of one block, hop after hop; there whole or not at all
     <out>.partial/whole/                       the joined arrays, renamed to <out> when hops.json is in it
 
 Everything is read and written in order, so a disk is used at its full speed. Killed at any point, the next call goes on
-after the last finished block.
+after the last finished block. The wanted rows alone are written; twice the result in disk space is needed while blocks
+are joined.
 """
 
 from __future__ import annotations
@@ -14,20 +15,28 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from gamlp.errors import GamlpError, StorageError
 from gamlp.graph.build.edge_chunks import boot
-from gamlp.propagate.job import Job
-from gamlp.propagate.sinks import RowSink, Sink, Target
+from gamlp.propagate.budget import Budget
+from gamlp.propagate.hops import Hops, load_hops, write_arrays
+from gamlp.propagate.sinks import Sink, Target
+from gamlp.propagate.spec import Job
 from gamlp.storage.array_reader import ArrayReader, close_all
 from gamlp.storage.checksums import write_hashed
+from gamlp.storage.directories import put_in_place
 from gamlp.storage.files import Array, array_header, read_array, read_json, sync_folder, write_json
+from gamlp.storage.locks import locked
 from gamlp.storage.sizes import format_size
 from gamlp.storage.threads import ranges
+
+if TYPE_CHECKING:
+    from gamlp.propagate.engines.base import Engine
 
 FORMAT = 2
 JOIN_BYTES = 2**21  # of each of two buffers
@@ -35,16 +44,52 @@ BUFFER_BYTES = 2**23  # of rows on their way into a file
 SMALL = 2**26  # bytes of a block that is sooner computed again than waited for
 
 
+def write_hops(engine: Engine, job: Job, folder: Path, key: str) -> Hops:
+    """Have the engine compute the blocks that are missing and put the whole in its place; `key` names what it is."""
+    budget, stationary = engine.budget(job), job.stationary(engine.memory)
+    _check_space(folder, job)
+    files = BlockFiles(folder.with_name(f"{folder.name}.partial"), job, budget)
+    try:
+        with locked(folder):
+            budget = replace(budget, blocks=files.open(key, budget.blocks))
+            missing = [number for number in range(len(budget.blocks)) if not files.place(number).is_file()]
+            if missing:
+                engine.run(job, files, budget, missing)
+            whole, (_, order) = files.folder / "whole", job.spec.sorted_rows
+            shutil.rmtree(whole, ignore_errors=True)
+            joined = files.join(whole / "values.npy", budget.blocks, None if order is None else np.argsort(order))
+            write_arrays(whole, key, {"values.npy": joined}, rows=job.spec.rows, stationary=stationary)
+            put_in_place(whole, folder)
+            shutil.rmtree(files.folder, ignore_errors=True)
+    except OSError as error:
+        raise StorageError(
+            f"{folder} could not be written: {error.strerror or error}.\n"
+            "What was there before is untouched, and finished blocks are kept: free some space and run again."
+        ) from error
+    return load_hops(folder, key, verify=False)  # just written, and hashed
+
+
+def _check_space(folder: Path, job: Job) -> None:
+    """Refuse to begin what the disk cannot hold: twice the result, while blocks are joined."""
+    needed = 2 * job.rows * len(job.spec.kept_hops) * job.width * np.dtype(job.spec.storage).itemsize
+    free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
+    if needed > free:
+        raise StorageError(
+            f"{folder} needs {format_size(needed)} of the disk while it is made, {format_size(free)} are free.\n"
+            "Ask for fewer rows (--rows labelled), store hops as float16, or choose another disk."
+        )
+
+
 class BlockFiles(Sink):
     """The finished blocks below one folder."""
 
     in_order = True
 
-    def __init__(self, folder: Path, job: Job, *, buffer_bytes: int | None = None, attempt: str = "") -> None:
+    def __init__(self, folder: Path, job: Job, budget: Budget, *, attempt: str = "") -> None:
         """Several attempts at a block, on several machines, need names of their own."""
         self.folder, self.rows, self.hops = folder, job.rows, job.spec.kept_hops
         self.storage, self.attempt = np.dtype(job.spec.storage), attempt
-        self.buffer_bytes = BUFFER_BYTES if buffer_bytes is None else buffer_bytes
+        self.buffer_bytes = BUFFER_BYTES if budget.chunk_bytes is None else budget.chunk_bytes // 8
 
     def open(self, key: str, blocks: list[slice]) -> list[slice]:
         """Return the blocks to compute: those begun with if this is the same work, else these, from nothing."""
@@ -62,35 +107,45 @@ class BlockFiles(Sink):
         write_json(self.folder / "plan.json", wanted)
         return blocks
 
-    def is_finished(self, block: int) -> bool:
-        """Say whether a block has been computed."""
-        return self._place(block).is_file()
+    def place(self, block: int) -> Path:
+        """Return where a block is once it has been computed."""
+        return self.folder / f"block-{block:05}.npy"
 
     @contextmanager
-    def block(self, number: int, columns: slice) -> Iterator[RowSink]:
-        """Open a block, which takes its rows hop by hop and in order; it is finished if this ends without an error."""
-        width = columns.stop - columns.start
+    def block(self, number: int, columns: slice) -> Iterator[Sink]:
+        """Open a block, to whose file rows are appended; it is finished if this ends without an error."""
+        self._width = width = columns.stop - columns.start
+        self.rows_at_once = max(1, self.buffer_bytes // (width * self.storage.itemsize))
         temporary, to_disk = self.folder / f"block-{number:05}{self.attempt}.tmp", self._is_synced(width)
         try:
             with temporary.open("wb") as file:
+                self._file: BinaryIO = file
                 file.write(array_header((len(self.hops) * self.rows, width), self.storage))
-                yield FileRows(file, width, self.storage, self.buffer_bytes)
+                yield self
                 file.flush()
                 if to_disk:
                     os.fsync(file.fileno())
-            temporary.replace(self._place(number))
+            temporary.replace(self.place(number))
             if to_disk:
                 sync_folder(self.folder)
         finally:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
-    def join(self, path: Path, blocks: list[slice], rank: Array | None) -> str:
-        """Write all blocks as one array (R, K+1, F); `rank` is the place of each wanted row among the sorted ones.
+    def put(self, hop: int, at: Any, values: Array) -> None:
+        """Append the rows."""
+        self._file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
 
-        Returns the hash of the file.
-        """
-        sources = [ArrayReader(read_array(self._place(block), memory_map=True)) for block in range(len(blocks))]
+    @contextmanager
+    def target(self, hop: int, first: int, last: int) -> Iterator[Target]:
+        """Lend a buffer, and append its rows."""
+        buffer = np.empty((last - first, 1, self._width), self.storage)
+        yield Target(buffer, 0, 0)
+        self.put(hop, slice(first, last), buffer)
+
+    def join(self, path: Path, blocks: list[slice], rank: Array | None) -> str:
+        """Write all blocks as one array (R, K+1, F), whose hash is returned; `rank` of a row is its place in order."""
+        sources = [ArrayReader(read_array(self.place(block), memory_map=True)) for block in range(len(blocks))]
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             return write_hashed(path, self._joined(sources, blocks, rank))
@@ -106,57 +161,16 @@ class BlockFiles(Sink):
         for number, (first, last) in enumerate(ranges(self.rows, step)):
             part = buffers[number % 2][: last - first]
             for hop in range(len(self.hops)):
+                start = hop * self.rows
                 for source, block in zip(sources, blocks, strict=True):
-                    part[:, hop, block] = self._part(source, hop, first, last, rank)
+                    if rank is None:
+                        some = np.empty((last - first, source.shape[1]), self.storage)
+                        part[:, hop, block] = source.rows(start + first, start + last, some)
+                    else:
+                        part[:, hop, block] = source.array[start + rank[first:last]]
             yield part.reshape(-1).view(np.uint8).data
-
-    def _part(self, source: ArrayReader, hop: int, first: int, last: int, rank: Array | None) -> Array:
-        """Return rows first … last−1 of a hop from a block's file."""
-        start = hop * self.rows
-        if rank is not None:
-            return np.asarray(source.array[start + rank[first:last]])
-        return source.rows(start + first, start + last, np.empty((last - first, source.shape[1]), self.storage))
 
     def _is_synced(self, width: int) -> bool:
         """Say whether blocks are brought to the disk at once: not small ones, if the boot tells a power cut."""
         size = self.rows * len(self.hops) * width * self.storage.itemsize
         return size > SMALL or bool(self.attempt) or not boot()
-
-    def _place(self, block: int) -> Path:
-        return self.folder / f"block-{block:05}.npy"
-
-
-class FileRows(RowSink):
-    """The file of one block, to which rows are appended."""
-
-    in_order = True
-
-    def __init__(self, file: BinaryIO, width: int, storage: np.dtype[Any], buffer_bytes: int) -> None:
-        self._file, self._width, self._storage = file, width, storage
-        self.rows_at_once = max(1, buffer_bytes // (width * storage.itemsize))
-
-    def put(self, hop: int, at: Any, values: Array) -> None:
-        """Append the rows."""
-        _append(self._file, values)
-
-    def target(self, hop: int, first: int, last: int) -> Target:
-        """Return a buffer."""
-        return Target(np.empty((last - first, 1, self._width), self._storage), 0, 0)
-
-    def written(self, hop: int, first: int, target: Target) -> None:
-        """Append the rows of the buffer."""
-        _append(self._file, target.values)
-
-
-def _append(file: BinaryIO, values: Array) -> None:
-    file.write(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
-
-
-def check_space(folder: Path, needed: int) -> None:
-    """Refuse to begin what the disk cannot hold."""
-    free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
-    if needed > free:
-        raise StorageError(
-            f"{folder} needs {format_size(needed)} of the disk while it is made, {format_size(free)} are free.\n"
-            "Ask for fewer rows (--rows labelled), store hops as float16, or choose another disk."
-        )

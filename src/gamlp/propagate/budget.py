@@ -11,15 +11,16 @@ fits in what is to spare then, it is read once. Without a limit blocks are as wi
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.graph.graph import Adjacency
-from gamlp.propagate import kernels, layout
 from gamlp.propagate.chunks import LONGEST
+from gamlp.propagate.spec import Job
 from gamlp.storage.huge_pages import LINE
 from gamlp.storage.sizes import format_size
+from gamlp.storage.threads import ranges
 
 LEAST_CHUNK, MOST_CHUNK = 2**18, 2**26
 
@@ -38,45 +39,38 @@ class Budget:
         return max(int(block.stop - block.start) for block in self.blocks)
 
 
-def budget(
-    adjacency: Adjacency,
-    columns: int,
-    *,
-    storage: str,
-    memory: int | None,
-    states: int = 2,
-    rows: int | None = None,
-    in_order: bool = True,
-    at_once: int = 1,
-) -> Budget:
-    """Return the widest blocks that `memory` bytes allow, None = any; `rows` wanted ones, None = all.
+def budget(job: Job, memory: int | None, at_once: int = 1) -> Budget:
+    """Return the widest blocks that `memory` bytes allow, None = any.
 
     Where `at_once` blocks are computed side by side, each in so much memory, there are as many of them if the columns
     fill so many cache lines.
     """
-    itemsize = np.dtype(storage).itemsize
+    from gamlp.propagate import kernels, layout
+
+    adjacency, spec, nodes = job.adjacency, job.spec, job.adjacency.nodes
+    itemsize = np.dtype(spec.storage).itemsize
+    cut = partial(layout.column_blocks, job.width, nodes=nodes, itemsize=itemsize)
     if memory is None:
-        widest = kernels.widest_block()
-        return Budget(layout.column_blocks(columns, widest, nodes=adjacency.nodes, itemsize=itemsize))
+        return Budget(cut(kernels.widest_block()))
     chunk = int(np.clip(memory // 64, LEAST_CHUNK, MOST_CHUNK))
-    fixed = min(2**28, memory // 16) + 8 * chunk + (0 if rows is None else (12 if in_order else 20) * rows)
-    fixed += 0 if adjacency.weights is None else 8 * adjacency.nodes
+    fixed = min(2**28, memory // 16) + 8 * chunk + (0 if adjacency.weights is None else 8 * nodes)
+    fixed += 0 if spec.rows is None else (12 if spec.sorted_rows[1] is None else 20) * job.rows
     segments = 2 * adjacency.entries // LONGEST + 1  # at most: a segment but the last of its hub is full
-    each = states * adjacency.nodes * itemsize + 4 * segments
+    each = (2 if spec.restart is None else 3) * nodes * itemsize + 4 * segments
     room = (memory - fixed) // each  # columns
     line = LINE // itemsize  # columns
-    lines = -(-columns // line)
+    lines = -(-job.width // line)
     share = -(-lines // at_once) * line
     vectors = min(room // kernels.LANES, kernels.widest_block(), share // kernels.LANES)
     if vectors > 0:
-        blocks = layout.column_blocks(columns, vectors, nodes=adjacency.nodes, itemsize=itemsize)
+        blocks = cut(vectors)
         widest = max(kernels.padded(block.stop - block.start) for block in blocks)
         return Budget(blocks, chunk, memory - fixed - widest * each)
     width = next((width for width in (8, 4) if width <= room), 0)
     if not width:
         raise SettingsError(
-            f"{format_size(memory)} are too little memory: {adjacency.nodes:,} nodes need "
-            f"{format_size(fixed + 4 * each)} for four columns of {storage} at a time.\n"
-            "Give more memory" + (", or store hops as float16." if storage == "float32" else ".")
+            f"{format_size(memory)} are too little memory: {nodes:,} nodes need "
+            f"{format_size(fixed + 4 * each)} for four columns of {spec.storage} at a time.\n"
+            "Give more memory" + (", or store hops as float16." if spec.storage == "float32" else ".")
         )
-    return Budget([slice(at, min(at + width, columns)) for at in range(0, columns, width)], chunk)
+    return Budget([slice(*some) for some in ranges(job.width, width)], chunk)

@@ -36,25 +36,16 @@ def narrow(builder: Any, single: Any, *, native: bool) -> Any:
     bits = builder.bitcast(single, word)
     sign = builder.and_(builder.lshr(bits, _all(word, 16)), _all(word, 0x8000))
     magnitude = builder.and_(bits, _all(word, 0x7FFFFFFF))
-    normal = _narrow_normal(builder, magnitude, word)
-    small = _narrow_small(builder, magnitude, single.type, word)
-    infinite = _all(word, 0x7C00)
-    value = builder.select(builder.icmp_unsigned("<", magnitude, _all(word, 113 << 23)), small, normal)
-    value = builder.select(builder.icmp_unsigned(">=", magnitude, _all(word, 0x477FF000)), infinite, value)
-    return builder.trunc(builder.or_(value, sign), half)
-
-
-def _narrow_normal(builder: Any, magnitude: Any, word: ir.Type) -> Any:
-    """Drop 13 bits of the mantissa; adding half of their range, less one where the last kept bit is 0, rounds."""
+    # drop 13 bits of the mantissa; adding half of their range, less one where the last kept bit is 0, rounds
     odd = builder.and_(builder.lshr(magnitude, _all(word, 13)), _all(word, 1))
     rounded = builder.add(builder.add(magnitude, _all(word, 0xFFF)), odd)
-    return builder.lshr(builder.sub(rounded, _all(word, 112 << 23)), _all(word, 13))
-
-
-def _narrow_small(builder: Any, magnitude: Any, single: ir.Type, word: ir.Type) -> Any:
-    """Below 2⁻¹⁴ float16 counts in steps of 2⁻²⁴; so does float32 between 1/2 and 1, and adding 1/2 rounds."""
-    shifted = builder.fadd(builder.bitcast(magnitude, single), _all(single, 0.5))
-    return builder.sub(builder.bitcast(shifted, word), _all(word, 126 << 23))
+    normal = builder.lshr(builder.sub(rounded, _all(word, 112 << 23)), _all(word, 13))
+    # below 2⁻¹⁴ float16 counts in steps of 2⁻²⁴; so does float32 between 1/2 and 1, and adding 1/2 rounds
+    shifted = builder.fadd(builder.bitcast(magnitude, single.type), _all(single.type, 0.5))
+    small = builder.sub(builder.bitcast(shifted, word), _all(word, 126 << 23))
+    value = builder.select(builder.icmp_unsigned("<", magnitude, _all(word, 113 << 23)), small, normal)
+    large = builder.icmp_unsigned(">=", magnitude, _all(word, 0x477FF000))
+    return builder.trunc(builder.or_(builder.select(large, _all(word, 0x7C00), value), sign), half)
 
 
 def _like(shape: ir.Type, element: ir.Type) -> ir.Type:

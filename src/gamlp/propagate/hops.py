@@ -1,22 +1,36 @@
-"""X, ÂX, …, ÂᴷX for some rows, laid out so that a batch is one gather."""
+"""X, ÂX, …, ÂᴷX for some rows, laid out so that a batch is one gather; in memory, or in a folder that any tool can map.
+
+    values.npy (R, K+1, F), rows.npy?, stationary.npy?    hops.json: format, key, each file's size and hash
+
+The key is a hash of the graph, the features and every option (`Job.key`): hops of a graph that has changed since have
+another one. A folder is there whole or not at all, hops.json is written last; on load the files are memory-mapped,
+their sizes and hashes compared. A cache holds a folder for each key, and what is damaged there is computed again.
+"""
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from gamlp.errors import NotFiniteError
-from gamlp.storage.files import Array
+from gamlp.errors import FormatError, InputError, MissingFileError, StorageError
+from gamlp.progress import log
+from gamlp.storage.checksums import file_checksum
+from gamlp.storage.files import Array, read_array, read_json, write_array, write_json
+
+FORMAT = 2
+CONTENTS = "hops.json"
 
 
 @dataclass(frozen=True, eq=False)
 class Hops:
     """Propagated features: values (R, K+1, F), in memory or memory-mapped, float32 or float16.
 
-    With relation subsets they are (R, S, K+1, F).
-
-    `rows` names the node of each of the R rows; None = all nodes in order. `key` says what it was computed from
-    (graph, features, normalisation, hops, storage), so that a cache never answers for another graph.
-    `stationary` (R, F) is X^(∞), where it was asked for.
+    With relation subsets they are (R, S, K+1, F). `rows` names the node of each of the R rows; None = all nodes in
+    order. `key` says what it was computed from, so that a cache never answers for another graph. `stationary` (R, F) is
+    X^(∞), where it was asked for.
     """
 
     values: Array
@@ -35,9 +49,76 @@ class Hops:
         return int(self.values.shape[1]) if self.values.ndim == 4 else 0
 
 
-def too_large(what: str) -> NotFiniteError:
-    """Return the error for values that float16 cannot hold."""
-    return NotFiniteError(
-        f"{what} are NaN or larger than 65,504, the largest number float16 can hold.\n"
-        "Store hops as float32, or scale the features first."
-    )
+def cached_hops(place: Path, key: str, write: Callable[[Path, str], Hops]) -> Hops:
+    """Return the hops stored at `place`, or have them written there; either way memory-mapped from the disk."""
+    found = load_cached(place, key)
+    if found is not None:
+        return found
+    shutil.rmtree(place, ignore_errors=True)  # damaged
+    try:
+        return write(place, key)
+    except StorageError:
+        found = load_cached(place, key)
+        if found is None:  # unless another process was quicker
+            raise
+        return found
+
+
+def load_cached(place: Path, key: str) -> Hops | None:
+    """Return the hops stored at `place`, or None where there are none, or damaged ones."""
+    if not place.is_dir():
+        return None
+    try:
+        return load_hops(place, key)
+    except (InputError, StorageError, OSError, KeyError, TypeError, AttributeError) as error:
+        log.warning("The stored hops in %s are damaged and will be computed again: %s", place, error)
+        return None
+
+
+def is_hops_folder(folder: Path) -> bool:
+    """Say whether `folder` holds hops."""
+    return (folder / CONTENTS).is_file()
+
+
+def load_hops(folder: Path, key: str | None = None, *, verify: bool = True) -> Hops:
+    """Map the hops of a folder; with `key`, only those of that graph and those options.
+
+    `verify` costs one pass over the files; whoever has just written them can do without.
+    """
+    if not is_hops_folder(folder):
+        raise MissingFileError(
+            f"{folder} holds no hops: it has no {CONTENTS}.\nName a folder that gamlp propagate made."
+        )
+    content = read_json(folder / CONTENTS)
+    files = content.get("files") if isinstance(content, dict) and content.get("format") == FORMAT else None
+    if not isinstance(files, dict) or "values.npy" not in files:
+        raise FormatError(f"{folder / CONTENTS} does not describe hops of format {FORMAT}.\nPropagate again.")
+    if key is not None and content.get("key") != key:
+        raise StorageError(
+            f"{folder} holds hops of another graph, of this one before it changed, or made with other settings.\n"
+            "They were left as they are: choose another folder, or ask for them to be overwritten."
+        )
+    arrays: dict[str, Any] = {}
+    for name in ("values", "rows", "stationary"):
+        path = folder / f"{name}.npy"
+        if path.name in files:
+            if verify and _seal(path) != files[path.name]:
+                raise InputError(f"{path} has changed since it was written.\nPropagate again.")
+            arrays[name] = read_array(path, memory_map=True)
+    return Hops(**arrays, key=str(content.get("key")))
+
+
+def write_arrays(folder: Path, key: str, hashes: dict[str, str] | None = None, **arrays: Array | None) -> None:
+    """Write the arrays, then hops.json for all that are there; `hashes` of some files may be known."""
+    for name, array in arrays.items():
+        if array is not None:
+            write_array(folder / f"{name}.npy", array)
+    files = {path.name: _seal(path, (hashes or {}).get(path.name)) for path in sorted(folder.glob("*.npy"))}
+    write_json(folder / CONTENTS, {"format": FORMAT, "key": key, "files": files})
+
+
+def _seal(path: Path, known: str | None = None) -> dict[str, Any]:
+    """Return a file's size and the hash of its bytes."""
+    if not path.is_file():
+        raise MissingFileError(f"{path} is not there.\n{CONTENTS} names it: copy the whole folder, or propagate again.")
+    return {"bytes": path.stat().st_size, "hash": known or file_checksum(path)}

@@ -33,11 +33,14 @@ QUAD = 4  # float32 values in the narrowest vector; a kernel is compiled for a n
 AHEAD = (64, 16)  # entries between asking for a row and adding it; the processor may drop a request, so it is put twice
 AHEAD_SHORT = (64, 24, 8)  # the same for rows of one to four cache lines, of which more are under way at a time
 
+Shape = tuple[int, ...]
+Chunk = tuple[int, int, Array, Array, Array | None, Array]  # row, base, offsets, indices, weights, scale
+
 _BYTE = ir.IntType(8)
 _INDEX = ir.IntType(64)
 
 
-def quads(columns: int) -> tuple[int, ...]:
+def quads(columns: int) -> Shape:
     """Return the `shape` of the kernels for rows of so many padded columns: a zero for each four of them."""
     return (0,) * (columns // QUAD)
 
@@ -65,26 +68,13 @@ def widest_block() -> int:
 
 
 @cached_njit
-def sum_rows(
-    offsets: Array,
-    base: int,
-    indices: Array,
-    weights: Array | None,
-    x: Array,
-    own: bool,
-    out: Array,
-    scale: Array,
-    longest: int,
-    row: int,
-    first: int,
-    last: int,
-    shape: tuple[int, ...],
-) -> None:
+def sum_rows(chunk: Chunk, x: Array, own: bool, out: Array, longest: int, first: int, last: int, shape: Shape) -> None:
     """Write rows row+first … row+last−1 of out = diag(scale) (A + own·I) x, but those of more than `longest` entries.
 
-    offsets, indices, weights and scale are those of a chunk that begins with row `row` and entry `base`; x and out are
-    whole. `shape` is `quads(columns)`: numba compiles one kernel for each length.
+    The chunk of A begins with row `row` and entry `base`, as do its arrays; x and out are whole. `shape` is
+    `quads(columns)`: numba compiles one kernel for each length.
     """
+    row, base, offsets, indices, weights, scale = chunk
     for i in range(first, last):
         if offsets[i + 1] - offsets[i] <= longest:
             node = row + i if own else -1
@@ -92,27 +82,15 @@ def sum_rows(
 
 
 @cached_njit
-def sum_segments(
-    segments: Array,
-    base: int,
-    indices: Array,
-    weights: Array | None,
-    x: Array,
-    sums: Array,
-    first: int,
-    last: int,
-    shape: tuple[int, ...],
-) -> None:
-    """Write sums[s] = Σ over the entries start … stop−1 of segment s = (start, stop, own row or −1).
-
-    s = first … last−1; indices and weights begin with entry `base`.
-    """
+def sum_segments(segments: Array, chunk: Chunk, x: Array, sums: Array, first: int, last: int, shape: Shape) -> None:
+    """Write sums[s], s = first … last−1, over the entries start … stop−1; segment s is (start, stop, own row or −1)."""
+    base, indices, weights = chunk[1], chunk[3], chunk[4]
     for s in range(first, last):
         gather(indices, weights, segments[s, 0] - base, segments[s, 1] - base, x, segments[s, 2], sums, s, 1.0, shape)
 
 
 @cached_njit
-def join_segments(hubs: Array, starts: Array, sums: Array, out: Array, scale: Array, shape: tuple[int, ...]) -> None:
+def join_segments(hubs: Array, starts: Array, sums: Array, out: Array, scale: Array, shape: Shape) -> None:
     """Write out[hubs[h]] = scale[h] · Σ of the sums starts[h] … starts[h+1]−1."""
     order = np.arange(sums.shape[0])
     for h in range(hubs.shape[0]):
@@ -121,21 +99,11 @@ def join_segments(hubs: Array, starts: Array, sums: Array, out: Array, scale: Ar
 
 @intrinsic  # type: ignore[untyped-decorator]
 def gather(
-    context: Any,
-    indices: Any,
-    weights: Any,
-    start: Any,
-    stop: Any,
-    x: Any,
-    own: Any,
-    out: Any,
-    row: Any,
-    scale: Any,
-    shape: Any,
+    _: Any, ids: Any, weights: Any, start: Any, stop: Any, x: Any, own: Any, out: Any, row: Any, scale: Any, shape: Any
 ) -> Any:
-    """Write out[row] = scale · (x[own] + Σ_k weights[k] · x[indices[k]]), k = start … stop−1; own < 0 adds nothing."""
+    """Write out[row] = scale · (x[own] + Σ_k weights[k] · x[ids[k]]), k = start … stop−1; own < 0 adds nothing."""
     place = types.int64
-    return types.void(indices, weights, place, place, x, place, out, place, types.float32, shape), _emit_gather
+    return types.void(ids, weights, place, place, x, place, out, place, types.float32, shape), _emit_gather
 
 
 def _emit_gather(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -183,17 +151,14 @@ def _start_sums(builder: Any, sums: list[Any], source: _Rows, own: Any) -> None:
                 builder.store(source.load(place, v), total)
 
 
-def _adder(
-    context: Any, builder: Any, weighting: Any, weights: Any, kind: ir.VectorType
-) -> Callable[[Any], Callable[[Any, Any], Any]]:
+def _adder(context: Any, builder: Any, weighting: Any, weights: Any, kind: ir.VectorType) -> Callable[[Any], Any]:
     """Return entry → (sum, value) → sum + weight[entry] · value, fused where the machine can."""
     if isinstance(weighting, types.NoneType):
         return lambda entry: builder.fadd
     array = context.make_array(weighting)(context, builder, weights)
     fused = bool({"fma", "neon"} & cpu_features())
-    multiply_add = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fma.v{kind.count}f32"
-    )
+    signature = ir.FunctionType(kind, [kind] * 3)
+    multiply_add = cgutils.get_or_insert_function(builder.module, signature, f"llvm.fma.v{kind.count}f32")
 
     def at(entry: Any) -> Callable[[Any, Any], Any]:
         weight = _broadcast(builder, builder.load(builder.gep(array.data, [entry])), kind)

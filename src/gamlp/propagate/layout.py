@@ -119,36 +119,22 @@ def peaks_of_columns(values: Array, scale: Array) -> Array:
 
 @cached_njit
 def unpack(
-    x: Array,
-    rows: Array | None,
-    scale: Array,
-    columns: Array,
-    values: Array,
-    hop: int,
-    column: int,
-    first: int,
-    last: int,
+    x: Array, rows: Array | None, scale: Array, columns: Array, out: Array, hop: int, column: int, first: int, last: int
 ) -> int:
-    """Write values[i, hop, column + f] = x[j, f] · scale[i] · columns[f], j = rows[i]; return how many overflowed."""
+    """Write out[i, hop, column + f] = x[j, f] · scale[i] · columns[f], j = rows[i]; return how many overflowed."""
     overflows = 0
     for i in range(first, last):
         j = i if rows is None else rows[i]
         for f in range(columns.shape[0]):
-            value = stored(values, number(x[j, f]) * scale[i] * columns[f])
-            values[i, hop, column + f] = value
+            value = stored(out, number(x[j, f]) * scale[i] * columns[f])
+            out[i, hop, column + f] = value
             overflows += infinite(value)
     return overflows
 
 
 @cached_njit
 def return_to_start(
-    x: Array,
-    start: Array,
-    rows: Array | None,
-    scale: Array,
-    columns: Array,
-    alpha: float,
-    bounds: Array,
+    x: Array, start: Array, rows: Array | None, scale: Array, columns: Array, alpha: float, bounds: Array
 ) -> None:
     """Write x[j, f] = clip(α x[j, f] + (1−α) s, scale[i]·bounds[:, f]), s = start[j, f]·scale[i]·columns[f].
 
@@ -170,9 +156,8 @@ def number(context: Any, value: Any) -> Any:
     """Return a stored value as float32."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if signature.args[0] == types.float32:
-            return arguments[0]
-        return float16.widen(builder, arguments[0], native=float16.native(cpu_features()))
+        single = signature.args[0] == types.float32
+        return arguments[0] if single else float16.widen(builder, arguments[0], native=float16.native(cpu_features()))
 
     return types.float32(value), emit
 
@@ -182,9 +167,8 @@ def stored(context: Any, matrix: Any, value: Any) -> Any:
     """Return a float32 as `matrix` stores it."""
 
     def emit(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if signature.return_type == types.float32:
-            return arguments[1]
-        return float16.narrow(builder, arguments[1], native=float16.native(cpu_features()))
+        single = signature.return_type == types.float32
+        return arguments[1] if single else float16.narrow(builder, arguments[1], native=float16.native(cpu_features()))
 
     return matrix.dtype(matrix, types.float32), emit
 

@@ -1,7 +1,10 @@
 """How the adjacency is normalised: Â = D^(r−1) A D^(−r), with or without self-loops.
 
 r = 0 is the mean over the neighbours, r = 1/2 the symmetric form, r = 1 the transition matrix (paper, section 2).
-D holds the row sums of A; with self-loops, of A + I. Â is never stored: two vectors of N scales say it all.
+D holds the row sums of A; with self-loops, of A + I. Â is never stored: vectors of N scales say it all.
+
+With y = D^(−r) x, the hop x' = D^(r−1) A D^(−r) x becomes y' = D^(−1) A y: one division per row, and no weight in the
+inner loop of an unweighted graph, whatever r is. x = D^r y at the end. So nodes are scaled by dᵖ, p = −1, −r or r.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import numpy as np
 
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Adjacency
+from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array
 from gamlp.storage.threads import ranges
 
@@ -30,10 +34,53 @@ class Normalization:
             raise SettingsError(f"The normalisation exponent r is {self.r}.\nExpected a number between 0 and 1.")
 
 
+class NodeScales:
+    """dᵖ of any nodes, float32.
+
+    Without a memory limit the three vectors are held, 12 bytes a node. Within one they are made of the row offsets
+    where they are needed; only the row sums of a weighted graph, which cost a pass over the weights, are held, 8 bytes
+    a node.
+    """
+
+    def __init__(self, adjacency: Adjacency, normalization: Normalization, *, hold: bool, step: int = 2**20) -> None:
+        """`step` is how many rows are looked at together where the vectors are not held."""
+        self.nodes, self._own = adjacency.nodes, float(normalization.self_loops)
+        self._offsets, self._step = ArrayReader(adjacency.indptr), step
+        self._held: dict[float, Array] = {}
+        self._row_sums = None if hold or adjacency.weights is None else row_sums(adjacency)
+        if hold:
+            degree, r = degrees(adjacency, self_loops=normalization.self_loops), normalization.r
+            self._held = {p: power(degree, p).astype(np.float32) for p in (-1, -r, r)}
+
+    def power(self, first: int, last: int, exponent: float, offsets: Array | None = None) -> Array:
+        """Return dᵖ of the nodes first … last−1; offsets (n+1,) may be theirs."""
+        if self._held:
+            return self._held[exponent][first:last]
+        if offsets is None:
+            offsets = self._offsets.rows(first, last + 1, np.empty(last + 1 - first, self._offsets.array.dtype))
+        sums = np.diff(offsets) if self._row_sums is None else self._row_sums[first:last]
+        return power(sums + self._own, exponent).astype(np.float32)
+
+    def of(self, rows: Array, exponent: float) -> Array:
+        """Return dᵖ of some nodes, which must be sorted where the vectors are not held."""
+        if self._held:
+            return self._held[exponent][rows]
+        result = np.empty(len(rows), np.float32)
+        for first, last in ranges(self.nodes, self._step):
+            begin, end = np.searchsorted(rows, [first, last])
+            if begin < end:
+                result[begin:end] = self.power(first, last, exponent)[rows[begin:end] - first]
+        return result
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._offsets.close()
+
+
 def degrees(adjacency: Adjacency, *, self_loops: bool) -> Array:
     """Return the diagonal of D (N,) float64: row sums, plus 1 with self-loops."""
-    sums = np.diff(adjacency.indptr).astype(np.float64) if adjacency.weights is None else row_sums(adjacency)
-    return sums + 1.0 if self_loops else sums
+    sums = np.diff(adjacency.indptr) if adjacency.weights is None else row_sums(adjacency)
+    return np.asarray(sums + float(self_loops))
 
 
 def row_sums(adjacency: Adjacency) -> Array:

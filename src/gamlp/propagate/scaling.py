@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.propagate.file_array import by_name, opened
-from gamlp.propagate.sources import ColumnSource
+from gamlp.propagate.sources import MappedSource, by_name, opened_again
 from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array
+from gamlp.storage.threads import ranges
 
 ROTATED = 2**28  # values of X from which the directions are found; of more, rows at equal distances are taken
 
@@ -55,24 +55,23 @@ class Scaling:
 
     def arrays(self) -> dict[str, Array]:
         """Return what was measured, by name, for storing."""
-        named = {"mean": self.mean, "scale": self.scale, "directions": self.directions}
-        return {name: value for name, value in named.items() if value is not None}
+        return {name: value for name, value in vars(self).items() if name != "kind" and value is not None}
 
 
-class ScaledFeatures(ColumnSource):
-    """Features (N, F) of a mapped file, or in memory, as a `Scaling` makes them, (N, k): seen[first:last, columns]."""
+class ScaledFeatures(MappedSource):
+    """Features (N, F) as a `Scaling` makes them, (N, k): seen[first:last, columns]."""
 
     def __init__(self, features: Array, scaling: Scaling, sizes: Array | None = None) -> None:
-        self.features, self.scaling, self._source = features, scaling, ArrayReader(features)
-        width = features.shape[1] if scaling.directions is None else scaling.directions.shape[1]
-        self.shape = (len(features), width)
+        super().__init__(features)
+        self.scaling, self._turned = scaling, scaling.directions is not None
+        self.shape = (len(features), features.shape[1] if scaling.directions is None else scaling.directions.shape[1])
         self.sizes = row_sizes(features, scaling.kind) if sizes is None else sizes
+        self.content = [features, scaling.kind, *scaling.arrays().values()]
 
     def __getitem__(self, at: Any) -> Array:
         rows, columns = at if isinstance(at, tuple) else (at, slice(None))
-        scaling = self.scaling
-        read = columns if scaling.directions is None else slice(None)
-        values = self._read(rows, read)
+        scaling, read = self.scaling, slice(None) if self._turned else columns
+        values = np.ascontiguousarray(self._read(rows, read))
         if scaling.mean is not None and scaling.scale is not None:
             values = (values - scaling.mean[read]) * scaling.scale[read]
         if len(self.sizes):
@@ -80,43 +79,21 @@ class ScaledFeatures(ColumnSource):
         return values if scaling.directions is None else np.asarray(values @ scaling.directions[:, columns])
 
     def __reduce__(self) -> Any:
-        """Travel to another machine by the file's name."""
-        return _scaled_again, (by_name(self.features), self.scaling, self.sizes)
-
-    @property
-    def content(self) -> list[Array | str]:
-        """Return what the values follow from, for a hash."""
-        return [self.features, self.scaling.kind, *self.scaling.arrays().values()]
-
-    def check_unchanged(self) -> None:
-        """Refuse to go on with a file that someone wrote to in the meantime."""
-        self._source.check_unchanged()
+        return opened_again, (ScaledFeatures, by_name(self.base), self.scaling, self.sizes)
 
     def bytes_a_row(self, width: int) -> int:
         """Return what reading one row of so many columns costs: it is read, and scaled beside."""
-        turned = self.scaling.directions is not None
-        return 4 * width + self._source.bytes_a_row(self.features.shape[1] if turned else width)
-
-    def _read(self, rows: Any, columns: slice) -> Array:
-        if not isinstance(rows, slice):
-            return np.ascontiguousarray(self.features[rows, columns], dtype=np.float32)
-        first, last, _ = rows.indices(len(self))
-        return np.ascontiguousarray(self._source.block(first, last, slice(*columns.indices(self.features.shape[1]))))
-
-
-def _scaled_again(features: Any, scaling: Scaling, sizes: Array) -> ScaledFeatures:
-    return ScaledFeatures(opened(features), scaling, sizes)
+        return 4 * width + self._source.bytes_a_row(self.base.shape[1] if self._turned else width)
 
 
 def column_scale(features: Array) -> tuple[Array, Array]:
     """Return each column's mean and 1 / standard deviation, (F,), (F,)."""
     sums = np.zeros((2, features.shape[1]))
-    for values in _chunks(features):
+    for _, values in _chunks(features):
         sums += values.sum(axis=0, dtype=np.float64), np.square(values, dtype=np.float64).sum(axis=0)
     mean, square = sums / max(1, len(features))
     deviation = np.sqrt(np.maximum(square - mean**2, 0))
-    deviation[deviation <= 1e-6 * np.abs(mean)] = 1
-    deviation[deviation == 0] = 1
+    deviation[deviation <= 1e-6 * np.abs(mean)] = 1  # 0 too
     return mean.astype(np.float32), (1 / deviation).astype(np.float32)
 
 
@@ -125,20 +102,17 @@ def row_sizes(features: Array, kind: str) -> Array:
     if kind not in {"row", "unit"}:
         return np.zeros(0, np.float32)
     sizes = np.empty(len(features), np.float32)
-    first = 0
-    for values in _chunks(features):
+    for first, values in _chunks(features):
         found = np.abs(values).sum(axis=1) if kind == "row" else np.sqrt(np.square(values).sum(axis=1))
         sizes[first : first + len(values)] = np.where(found > 0, found, 1)
-        first += len(values)
     return sizes
 
 
-def _chunks(features: Array) -> Iterator[Array]:
-    """Yield some rows after the other, float32 by rows."""
-    source, step = ArrayReader(features), max(1, 2**24 // max(1, features.shape[1]))
-    for first in range(0, len(features), step):
-        last = min(first + step, len(features))
-        yield np.ascontiguousarray(source.block(first, last, slice(0, features.shape[1])))
+def _chunks(features: Array) -> Iterator[tuple[int, Array]]:
+    """Yield the first row of some, and these, one after the other, float32 by rows."""
+    source, width = ArrayReader(features), features.shape[1]
+    for first, last in ranges(len(features), max(1, 2**24 // max(1, width))):
+        yield first, np.ascontiguousarray(source.block(first, last, slice(0, width)))
     source.close()
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gamlp.errors import NotFiniteError
 from gamlp.storage.files import Array
 
 
@@ -24,33 +25,23 @@ class Target(NamedTuple):
     column: int
 
 
-class RowSink(ABC):
-    """Takes the wanted rows of one block of columns, `rows_at_once` of them at most in one target."""
+class Sink(ABC):
+    """Takes the wanted rows of one block of columns after the other."""
 
-    in_order: bool  # hop by hop, from the first row to the last
-    rows_at_once: int
+    in_order: bool  # a block must come hop by hop, its rows from the first to the last
+    rows_at_once: int = 2**62  # at most, in one target
+
+    @abstractmethod
+    def block(self, number: int, columns: slice) -> AbstractContextManager[Sink]:
+        """Begin a block, whose rows it takes then; the block is finished when this ends without an error."""
 
     @abstractmethod
     def put(self, hop: int, at: Any, values: Array) -> None:
         """Take values (n, w) of a hop; `at`, a slice or a list, are their places among the wanted rows."""
 
     @abstractmethod
-    def target(self, hop: int, first: int, last: int) -> Target:
-        """Return an array for the wanted rows first … last−1 of a hop."""
-
-    @abstractmethod
-    def written(self, hop: int, first: int, target: Target) -> None:
-        """Take the array back, filled."""
-
-
-class Sink(ABC):
-    """Takes all blocks; those of one that is `in_order` come hop by hop, their rows from the first to the last."""
-
-    in_order: bool
-
-    @abstractmethod
-    def block(self, number: int, columns: slice) -> AbstractContextManager[RowSink]:
-        """Begin a block; it is finished when this ends without an error."""
+    def target(self, hop: int, first: int, last: int) -> AbstractContextManager[Target]:
+        """Lend an array for the wanted rows first … last−1 of a hop, which is filled when this ends."""
 
 
 class ArraySink(Sink):
@@ -59,42 +50,37 @@ class ArraySink(Sink):
     in_order = False
 
     def __init__(self, values: Array, hops: Sequence[int], *, first_column: int = 0) -> None:
-        self.values, self._first = values, first_column
+        self.values, self._first, self._columns = values, first_column, slice(0, 0)
         self._place = {hop: place for place, hop in enumerate(hops)}
 
     @contextmanager
-    def block(self, number: int, columns: slice) -> Iterator[RowSink]:
+    def block(self, number: int, columns: slice) -> Iterator[Sink]:
         """Begin a block."""
-        yield ArrayRows(self.values, self._place, slice(columns.start - self._first, columns.stop - self._first))
-
-
-class ArrayRows(RowSink):
-    """Some columns of the result in memory."""
-
-    in_order = False
-    rows_at_once = 2**62  # all
-
-    def __init__(self, values: Array, place: dict[int, int], columns: slice) -> None:
-        self._values, self._place, self._columns = values, place, columns
+        self._columns = slice(columns.start - self._first, columns.stop - self._first)
+        yield self
 
     def put(self, hop: int, at: Any, values: Array) -> None:
         """Copy the rows."""
-        self._values[at, self._place[hop], self._columns] = values
+        self.values[at, self._place[hop], self._columns] = values
 
-    def target(self, hop: int, first: int, last: int) -> Target:
-        """Return the result itself."""
-        return Target(self._values[first:last], self._place[hop], self._columns.start)
-
-    def written(self, hop: int, first: int, target: Target) -> None:
-        """Nothing is left to do."""
+    @contextmanager
+    def target(self, hop: int, first: int, last: int) -> Iterator[Target]:
+        """Lend the result itself."""
+        yield Target(self.values[first:last], self._place[hop], self._columns.start)
 
 
 def as_stored(values: Array, storage: str) -> Array:
     """Return features as they are stored; float16 holds no more than 65,504."""
-    from gamlp.propagate.hops import too_large
-
     with np.errstate(over="ignore"):
         kept = values.astype(storage, copy=False)
     if kept.dtype == np.float16 and not np.isfinite(kept).all():
         raise too_large("Some features")
     return kept
+
+
+def too_large(what: str) -> NotFiniteError:
+    """Return the error for values that float16 cannot hold."""
+    return NotFiniteError(
+        f"{what} are NaN or larger than 65,504, the largest number float16 can hold.\n"
+        "Store hops as float32, or scale the features first."
+    )

@@ -10,13 +10,24 @@ and `scaling.ScaledFeatures` give the same. Cost: n·F values for n rows, whatev
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
-from gamlp.propagate.file_array import by_name, opened
+from gamlp.errors import StorageError
 from gamlp.storage.array_reader import ArrayReader
-from gamlp.storage.files import Array
+from gamlp.storage.files import Array, is_whole_file
+from gamlp.storage.huge_pages import empty
+from gamlp.storage.threads import Run, ranges
+
+VALUES_AT_ONCE = 2**18  # that a thread reads and works on
+READERS = 4  # threads that read from files: more would read in small parts
+
+Found = TypeVar("Found")
 
 
 class ColumnSource(ABC):
@@ -24,6 +35,7 @@ class ColumnSource(ABC):
 
     ndim, dtype = 2, np.dtype(np.float32)
     shape: tuple[int, int]
+    content: list[Array | str]  # what the values follow from, for a hash
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -32,10 +44,40 @@ class ColumnSource(ABC):
     def __getitem__(self, at: Any) -> Array:
         """Return some rows, or rows and columns, as float32."""
 
-    @property
-    @abstractmethod
-    def content(self) -> list[Array | str]:
-        """What the values follow from, for a hash."""
+
+class ColumnReader:
+    """Reads blocks of columns, one after the other, a range of rows at a time by several threads.
+
+    Without a memory limit every thread takes the next range when it is done with one. Within `chunk_bytes` ranges go in
+    rounds of a few, each with a buffer of its own: files are read in order, and no more is held than the buffers.
+    """
+
+    def __init__(self, chunk_bytes: int | None, run: Run, *, threads: int) -> None:
+        self.chunk_bytes, self.run, self.readers = chunk_bytes, run, min(threads, READERS)
+        self._buffers: list[Array] = []
+
+    def each(self, source: Any, columns: slice, work: Callable[[int, Array], Found]) -> Iterator[tuple[int, Found]]:
+        """Yield (first, work(first, values)) for ranges of rows, in order; values (n, w) are float32."""
+        width = columns.stop - columns.start
+        if self.chunk_bytes is None:
+
+            def look(first: int, last: int) -> tuple[int, Found]:
+                return first, work(first, np.ascontiguousarray(source[first:last, columns], dtype=np.float32))
+
+            yield from self.run([partial(look, *rows) for rows in ranges(len(source), max(1, VALUES_AT_ONCE // width))])
+            return
+        reader = ArrayReader(source)
+        some = ranges(len(source), max(1, self.chunk_bytes // 2 // READERS // reader.bytes_a_row(width)))
+        if not self._buffers or len(self._buffers[0]) < some[0][1] * width:
+            self._buffers = [empty((some[0][1] * width,), np.float32) for _ in range(self.readers)]
+
+        def read(rows: tuple[int, int], buffer: Array) -> tuple[int, Found]:
+            return rows[0], work(rows[0], reader.block(*rows, columns, buffer))
+
+        for at in range(0, len(some), self.readers):
+            yield from self.run([partial(read, *pair) for pair in zip(some[at:], self._buffers, strict=False)])
+        reader.check_unchanged()
+        reader.close()
 
 
 class SparseRows(ColumnSource):
@@ -44,56 +86,90 @@ class SparseRows(ColumnSource):
     def __init__(self, nodes: int, width: int, ids: Array, rows: Array) -> None:
         self.shape = (nodes, width)
         self.ids, self.rows = _in_order(ids, rows)
+        self.content = [f"sparse {self.shape}", self.ids, self.rows]
 
     def __getitem__(self, at: Any) -> Array:
         rows, columns = at if isinstance(at, tuple) else (at, slice(None))
         count = len(range(len(self))[rows]) if isinstance(rows, slice) else len(rows)
-        width = len(range(*columns.indices(self.shape[1])))
-        values = np.zeros((count, width), np.float32)
+        values = np.zeros((count, len(range(*columns.indices(self.shape[1])))), np.float32)
         return _put_rows(values, self.ids, self.rows, rows, columns)
-
-    @property
-    def content(self) -> list[Array | str]:
-        """What the values follow from, for a hash."""
-        return [f"sparse {self.shape}", self.ids, self.rows]
 
     def only(self, kept: Array) -> SparseRows:
         """Return the same with the rows that `kept` (n,) says, the others zero."""
         return SparseRows(*self.shape, self.ids[kept], self.rows[kept])
 
 
-class WithRows(ColumnSource):
-    """A base (N, F), an array or another source, in which `rows` (n, F) take the place of those of `ids` (n,)."""
+class MappedSource(ColumnSource):
+    """Made of another matrix (N, F'), an array, a mapped file or a source, which is read a range of rows at a time."""
 
-    def __init__(self, base: Any, ids: Array, rows: Array) -> None:
-        self.base, self.shape, self._source = base, tuple(base.shape), ArrayReader(base)
-        self.ids, self.rows = _in_order(ids, rows)
-
-    def __getitem__(self, at: Any) -> Array:
-        rows, columns = at if isinstance(at, tuple) else (at, slice(None))
-        if isinstance(rows, slice):
-            first, last, _ = rows.indices(len(self))
-            values = self._source.block(first, last, slice(*columns.indices(self.shape[1])))
-        else:
-            values = self.base[rows][:, columns]
-        return _put_rows(np.array(values, np.float32, order="C"), self.ids, self.rows, rows, columns)
-
-    def __reduce__(self) -> Any:
-        """Travel to another machine by the file's name."""
-        return _with_rows, (by_name(self.base), self.ids, self.rows)
-
-    @property
-    def content(self) -> list[Array | str]:
-        """What the values follow from, for a hash."""
-        return ["with rows", *getattr(self.base, "content", [self.base]), self.ids, self.rows]
+    def __init__(self, base: Any) -> None:
+        self.base, self._source = base, ArrayReader(base)
 
     def check_unchanged(self) -> None:
         """Refuse to go on with a file that someone wrote to in the meantime."""
         self._source.check_unchanged()
 
+    def _read(self, rows: Any, columns: slice) -> Array:
+        """Return what is there of these rows, float32."""
+        if not isinstance(rows, slice):
+            return np.asarray(self.base[rows, columns], np.float32)
+        first, last, _ = rows.indices(len(self))
+        return self._source.block(first, last, slice(*columns.indices(self.base.shape[1])))
 
-def _with_rows(base: Any, ids: Array, rows: Array) -> WithRows:
-    return WithRows(opened(base), ids, rows)
+
+class WithRows(MappedSource):
+    """A base (N, F) in which `rows` (n, F) take the place of those of `ids` (n,)."""
+
+    def __init__(self, base: Any, ids: Array, rows: Array) -> None:
+        super().__init__(base)
+        self.shape = tuple(base.shape)
+        self.ids, self.rows = _in_order(ids, rows)
+        self.content = ["with rows", *getattr(base, "content", [base]), self.ids, self.rows]
+
+    def __getitem__(self, at: Any) -> Array:
+        rows, columns = at if isinstance(at, tuple) else (at, slice(None))
+        values = np.array(self._read(rows, columns), order="C")
+        return _put_rows(values, self.ids, self.rows, rows, columns)
+
+    def __reduce__(self) -> Any:
+        return opened_again, (WithRows, by_name(self.base), self.ids, self.rows)
+
+
+@dataclass(frozen=True)
+class FileArray:
+    """A mapped array by the name of its file, as it travels to processes that see the same files."""
+
+    path: str
+    bytes: int
+    offset: int
+    dtype: str
+    shape: tuple[int, ...]
+    by_columns: bool
+
+    def open(self) -> Array:
+        """Map the file on this machine."""
+        found = Path(self.path).stat().st_size if Path(self.path).is_file() else None
+        if found != self.bytes:
+            seen = "does not see" if found is None else f"sees {found:,} bytes, not {self.bytes:,}, of"
+            raise StorageError(
+                f"A machine of the cluster {seen} {self.path}.\n"
+                "Keep the graph on storage that all machines share, under the same name."
+            )
+        order: Any = "F" if self.by_columns else "C"
+        return np.memmap(self.path, np.dtype(self.dtype), "r", self.offset, self.shape, order)
+
+
+def by_name(array: Any) -> Any:
+    """Return a mapped array by the name of its file, anything else as it is."""
+    if not is_whole_file(array):
+        return array
+    path, by_columns = Path(array.filename).resolve(), bool(not array.flags.c_contiguous)
+    return FileArray(str(path), path.stat().st_size, array.offset, array.dtype.str, array.shape, by_columns)
+
+
+def opened_again(kind: Callable[..., ColumnSource], base: Any, *rest: Any) -> ColumnSource:
+    """Return a source that has travelled: its file is opened on this machine."""
+    return kind(base.open() if isinstance(base, FileArray) else base, *rest)
 
 
 def _in_order(ids: Array, rows: Array) -> tuple[Array, Array]:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from gamlp.errors import IdError, SettingsError
+from gamlp.errors import IdError, SettingsError, ShapeError
+from gamlp.graph.graph import Adjacency
 from gamlp.propagate.normalize import Normalization
-from gamlp.storage.files import Array
+from gamlp.storage.files import Array, digest
+from gamlp.storage.sizes import format_size
 
 Keep = Literal["all", "last"]
 Storage = Literal["float32", "float16"]
+FORMAT = 2  # of what a key stands for
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,28 +53,12 @@ class Propagation:
     def __post_init__(self) -> None:
         if self.hops < 0:
             raise SettingsError(f"The number of hops is {self.hops}.\nExpected 0 or more.")
-        if self.keep not in ("all", "last"):
+        if self.keep not in get_args(Keep):
             raise SettingsError(f"keep is {self.keep!r}.\nExpected 'all' or 'last'.")
-        if self.storage not in ("float32", "float16"):
+        if self.storage not in get_args(Storage):
             raise SettingsError(f"The storage of hops is {self.storage!r}.\nExpected 'float32' or 'float16'.")
         if self.stationary and self.restart is not None:
             raise SettingsError("X^(∞) was asked for beside a restart.\nIt is that of Â alone: leave one of them out.")
-
-    def for_nodes(self, nodes: int) -> Propagation:
-        """Return the same with the rows as int64; rows that such a graph does not have are refused."""
-        if self.rows is None:
-            return self
-        rows = np.ascontiguousarray(self.rows, dtype=np.int64)
-        if rows.ndim != 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < nodes):
-            raise IdError(
-                f"The wanted rows reach from {rows.min():,} to {rows.max():,}, the graph has {nodes:,} nodes.\n"
-                f"Rows must be one list of numbers between 0 and {nodes - 1:,}."
-            )
-        return replace(self, rows=rows)
-
-    def row_count(self, nodes: int) -> int:
-        """R, the number of rows that are kept."""
-        return nodes if self.rows is None else len(self.rows)
 
     @property
     def kept_hops(self) -> list[int]:
@@ -86,12 +73,67 @@ class Propagation:
         order = np.argsort(self.rows, kind="stable")
         return self.rows[order], order
 
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """A propagation with everything that it needs; `Job.of` checks it."""
+
+    adjacency: Adjacency
+    columns: Any  # (N, F), see `sources`
+    spec: Propagation
+
+    @classmethod
+    def of(cls, adjacency: Adjacency, columns: Any, spec: Propagation) -> Job:
+        """Refuse what cannot be propagated; the rows become int64."""
+        shape, nodes = tuple(columns.shape), adjacency.nodes
+        if len(shape) != 2 or shape[0] != nodes or not shape[1]:
+            raise ShapeError(
+                f"Features have the shape {shape}, the graph has {nodes:,} nodes.\n"
+                "Every node needs one row, isolated nodes too, and at least one column."
+            )
+        if spec.rows is None:
+            return cls(adjacency, columns, spec)
+        rows = np.ascontiguousarray(spec.rows, dtype=np.int64)
+        if rows.ndim != 1 or (len(rows) and not 0 <= rows.min() <= rows.max() < nodes):
+            raise IdError(
+                f"The wanted rows reach from {rows.min():,} to {rows.max():,}, the graph has {nodes:,} nodes.\n"
+                f"Rows must be one list of numbers between 0 and {nodes - 1:,}."
+            )
+        return cls(adjacency, columns, replace(spec, rows=rows))
+
     @property
-    def content(self) -> list[Array | str]:
-        """Everything that a result depends on beside the graph and its columns, for a hash."""
-        words = f"{self.normalization.r!r} {self.normalization.self_loops} {self.hops} {self.keep} {self.stationary}"
-        content: list[Array | str] = [f"{words} {self.storage}"]
-        if self.restart is not None:
-            fixed = "none" if self.restart.fixed is None else np.asarray(self.restart.fixed, np.int64)
-            content += [f"restart {self.restart.alpha!r} {self.restart.low!r} {self.restart.high!r}", fixed]
-        return [*content, "all rows" if self.rows is None else self.rows]
+    def width(self) -> int:
+        """F, the number of columns."""
+        return int(self.columns.shape[1])
+
+    @property
+    def rows(self) -> int:
+        """R, the number of wanted rows."""
+        return self.adjacency.nodes if self.spec.rows is None else len(self.spec.rows)
+
+    def key(self, device: str = "cpu") -> str:
+        """Return the hash of everything that the result depends on; devices differ in the last bits."""
+        spec, restart, own = self.spec, self.spec.restart, self.spec.normalization
+        words = f"{FORMAT} {own.r!r} {own.self_loops} {spec.hops} {spec.keep} {spec.stationary} {spec.storage} {device}"
+        content: list[Array | str] = [self.adjacency.fingerprint, words]
+        if restart is not None:
+            fixed = "none" if restart.fixed is None else np.asarray(restart.fixed, np.int64)
+            content += [f"restart {restart.alpha!r} {restart.low!r} {restart.high!r}", fixed]
+        content.append("all rows" if spec.rows is None else spec.rows)
+        return digest(*content, *getattr(self.columns, "content", [self.columns]))
+
+    def stationary(self, memory: int | None) -> Array | None:
+        """Return X^(∞) of the wanted rows where it is asked for and can be found within `memory`."""
+        if not self.spec.stationary:
+            return None
+        from gamlp.propagate.stationary import stationary_features
+
+        needed = 12 * self.adjacency.entries + 40 * self.adjacency.nodes
+        if memory is not None and needed > memory:
+            raise SettingsError(
+                f"X^(∞) needs {format_size(needed)} to find the connected components, "
+                f"{format_size(memory)} were given.\n"
+                "Give more memory, or use a combiner other than smoothing."
+            )
+        found = stationary_features(self.adjacency, self.columns, self.spec.normalization, rows=self.spec.rows)
+        return found.astype(self.spec.storage)

@@ -5,22 +5,20 @@ Within a connected component (paper, section 3.2.2, with the component's own sum
     Â^∞_ij = d_i^r d_j^(1−r) / Σ_k d_k,        d the row sums of A + I, or of A without self-loops
 
 so X^(∞)_i = d_i^r · s, where s is one row per component: O(N·F). The adjacency must be symmetric, which is looked at
-first: with random numbers a and b for the nodes, Σ A_ij a_i b_j = Σ A_ij a_j b_i. Isolated nodes without self-loops get
-zeros. Without self-loops a bipartite component swings between two states for ever; the formula then
-gives their mean.
+first: with random numbers a and b for the nodes, Σ A_ij a_i b_j = Σ A_ij a_j b_i. Without self-loops isolated nodes get
+zeros, and a bipartite component, which swings between two states for ever, gets their mean.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from scipy.sparse import csgraph, csr_array
 
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate.normalize import Normalization, degrees, power, row_sums
+from gamlp.propagate.normalize import ROWS_A_STEP, Normalization, degrees, power, row_sums
 from gamlp.storage.files import Array
 from gamlp.storage.threads import ranges
-
-ROWS_A_STEP = 2**16
 
 
 def stationary_features(
@@ -36,13 +34,17 @@ def stationary_features(
     component, count = components(adjacency)
     total = np.bincount(component, weights=degree, minlength=count)
     share = np.divide(power(degree, 1 - normalization.r), total[component], where=degree > 0, out=np.zeros_like(degree))
-    sums = _sum_by_component(features, component, count, share)
+    sums = np.zeros((count, features.shape[1]))  # Σ_j share_j x_j over each component
+    for first, last in ranges(len(features), ROWS_A_STEP):
+        present, place = np.unique(component[first:last], return_inverse=True)
+        weights = csr_array((share[first:last], place, np.arange(last - first + 1)))
+        sums[present] += weights.T @ np.asarray(features[first:last], dtype=np.float64)
     scale = np.where(degree > 0, power(degree, normalization.r), 0.0)
     wanted = np.arange(adjacency.nodes) if rows is None else rows
     result = np.empty((len(wanted), features.shape[1]), np.float32)
-    for start in range(0, len(wanted), ROWS_A_STEP):
-        nodes = wanted[start : start + ROWS_A_STEP]
-        result[start : start + ROWS_A_STEP] = scale[nodes, None] * sums[component[nodes]]
+    for first, last in ranges(len(wanted), ROWS_A_STEP):
+        nodes = wanted[first:last]
+        result[first:last] = scale[nodes, None] * sums[component[nodes]]
     return result
 
 
@@ -65,24 +67,9 @@ def is_symmetric(adjacency: Adjacency) -> bool:
 
 def components(adjacency: Adjacency) -> tuple[Array, int]:
     """Return the connected component of each node, (N,), and how many there are."""
-    from scipy.sparse import csgraph, csr_array
-
     if adjacency.entries == 0:
         return np.arange(adjacency.nodes), adjacency.nodes
     ones = np.broadcast_to(np.int8(1), adjacency.indices.shape)
     matrix = csr_array((ones, adjacency.indices, adjacency.indptr), shape=(adjacency.nodes,) * 2)
     count, component = csgraph.connected_components(matrix, directed=False)
     return component, int(count)
-
-
-def _sum_by_component(features: Array, component: Array, count: int, share: Array) -> Array:
-    """Return Σ_j share_j x_j over each component, (count, F) float64, reading the features once."""
-    from scipy.sparse import csr_array
-
-    sums = np.zeros((count, features.shape[1]))
-    for start in range(0, len(features), ROWS_A_STEP):
-        chunk = np.asarray(features[start : start + ROWS_A_STEP], dtype=np.float64)
-        present, place = np.unique(component[start : start + len(chunk)], return_inverse=True)
-        weights = csr_array((share[start : start + len(chunk)], place, np.arange(len(chunk) + 1)))
-        sums[present] += weights.T @ chunk
-    return sums

@@ -1,24 +1,36 @@
-"""Relation subsets: which relations are looked at together (NARS, Yu et al. 2020; paper, appendix).
+"""Relation subsets: which relations are looked at together (NARS, Yu et al. 2020; paper, appendix), and their hops.
 
 A subset s keeps some relations of a heterogeneous graph and forgets their types. Its graph is undirected, and a node's
 sum is divided by its degree over all relations of the subset, D_s^(−1) A_s with r = 0:
 
-    X_s^(l) = Â_s X_s^(l−1),   s = 1 … S          → hops of the target nodes only, (R, S, K+1, F)
+    X_s^(l) = Â_s X_s^(l−1),   s = 1 … S          → hops of the target nodes only, values (R, S, K+1, F)
 
-Cost O(K·E_s·F) for each subset. Subsets are drawn at random or given; one that never reaches a target node is refused,
-as all its hops would be zero.
+They are one array in memory or, where that is too large, a Shelf of one file a subset, read by rows and subsets. X^(∞),
+which smoothing attention compares the hops with, is the mean over the subsets' own: what the mixer starts from. Cost
+O(K·E_s·F) for each subset. Subsets are drawn at random or given; one that never reaches a target node is refused, as
+all its hops would be zero.
 """
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import chain, combinations
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.graph.hetero import HeteroGraph, Relation
-from gamlp.progress import log
+from gamlp.graph.hetero import HeteroGraph
+from gamlp.progress import log, progress
+from gamlp.propagate.engines.base import Engine
+from gamlp.propagate.hops import Hops
+from gamlp.propagate.spec import Propagation
+from gamlp.storage.files import Array
 
 Subset = tuple[str, ...]
 MOST_LISTED = 16  # relations, up to which all subsets are written down
@@ -31,8 +43,13 @@ def subsets_of(graph: HeteroGraph, wanted: int | Sequence[Sequence[str]], *, see
     given = tuple(ordered(graph, subset) for subset in wanted)
     if not given:
         raise SettingsError("No relation subset is given.\nGive at least one, or a number of them to be drawn.")
+    joining = [one.name for one in graph.relations if graph.target.name in one.ends and len(one.heads)]
     for subset in given:
-        check_subset(graph, subset)
+        if not set(joining) & set(subset):
+            raise SettingsError(
+                f"The relation subset {{{', '.join(subset)}}} never reaches a node of '{graph.target.name}'.\n"
+                f"Add a relation that joins it: {', '.join(joining) or 'the graph has none'}."
+            )
     return given
 
 
@@ -53,9 +70,7 @@ def draw_subsets(graph: HeteroGraph, count: int, *, seed: int) -> tuple[Subset, 
     random = np.random.default_rng([seed, 0x5B5E7])
     found = [whole]
     for subset in candidates(whole, random):
-        if len(found) >= count:
-            break
-        if subset not in found and len(connected(graph, subset)) == len(subset):
+        if len(found) < count and subset not in found and len(connected(graph, subset)) == len(subset):
             found.append(subset)
     return tuple(found)
 
@@ -72,11 +87,10 @@ def candidates(names: Subset, random: np.random.Generator) -> Iterable[Subset]:
 def connected(graph: HeteroGraph, names: Sequence[str]) -> set[str]:
     """Return the relations among `names` that hang together with the target type."""
     reached, found = {graph.target.name}, set[str]()
-    waiting: list[Relation] = [graph.relation(name) for name in names]
+    waiting = [graph.relation(name) for name in names]
     while fresh := [one for one in waiting if one.name not in found and reached & set(one.ends)]:
-        for one in fresh:
-            found.add(one.name)
-            reached |= set(one.ends)
+        found |= {one.name for one in fresh}
+        reached |= {end for one in fresh for end in one.ends}
     return found
 
 
@@ -86,16 +100,89 @@ def ordered(graph: HeteroGraph, names: Iterable[str]) -> Subset:
     return tuple(one.name for one in graph.relations if one.name in wanted)
 
 
-def check_subset(graph: HeteroGraph, subset: Subset) -> None:
-    """Refuse a subset that never reaches the target."""
-    touching = [name for name in subset if graph.target.name in graph.relation(name).ends]
-    if not any(len(graph.relation(name).heads) for name in touching):
+class Shelf:
+    """Hops of S subsets in S arrays (R, K+1, F), memory-mapped: what is not read is not in memory."""
+
+    ndim = 4
+
+    def __init__(self, parts: list[Array], hops: int | None = None) -> None:
+        self.parts = parts
+        self.hops = parts[0].shape[1] if hops is None else hops  # K+1, fewer where not all are wanted
+
+    @property
+    def shape(self) -> tuple[int, int, int, int]:
+        """(R, S, K+1, F)."""
+        return len(self.parts[0]), len(self.parts), self.hops, self.parts[0].shape[2]
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the files."""
+        return sum(part.nbytes for part in self.parts)
+
+    def take(self, rows: Array, subsets: Sequence[int] | None = None) -> Array:
+        """Return some rows of some subsets, (B, S', K+1, F)."""
+        chosen = range(len(self.parts)) if subsets is None else subsets
+        taken = np.empty((len(rows), len(chosen), *self.shape[2:]), self.parts[0].dtype)
+        for place, subset in enumerate(chosen):
+            taken[:, place] = self.parts[subset][rows, : self.hops]
+        return taken
+
+    def first_hops(self, count: int) -> Shelf:
+        """Return the same shelf, of which only `count` hops are read."""
+        return Shelf(self.parts, count)
+
+
+def subset_hops(
+    engine: Engine, graph: HeteroGraph, columns: Any, subsets: Sequence[Subset], spec: Propagation, *, budget: float
+) -> Hops:
+    """Return the hops of spec.rows over every subset; more than `budget` GiB of them stay on disk."""
+    rows = np.arange(graph.nodes) if spec.rows is None else spec.rows
+    shape = (len(rows), len(subsets), spec.hops + 1, columns.shape[1])
+    fits = np.prod(shape, dtype=np.float64) * np.dtype(spec.storage).itemsize <= budget * 2**30
+    stack = np.empty(shape, spec.storage) if fits else None
+    scratch = None if fits or engine.cache else Path(tempfile.mkdtemp(prefix="gamlp-hops-"))
+    engine = replace(engine, cache=scratch or engine.cache)
+    parts: list[Array] = []
+    limit = np.zeros((len(rows), columns.shape[1]), np.float32) if spec.stationary else None
+    with progress("subsets", total=len(subsets)) as advance:
+        for number, subset in enumerate(subsets):
+            one = engine.propagate(graph.joined(subset), columns, spec)
+            if stack is not None:
+                stack[:, number] = one.values
+            else:
+                parts.append(one.values)
+            if limit is not None and one.stationary is not None:
+                limit += one.stationary.astype(np.float32) / len(subsets)
+            advance(1, note=" + ".join(subset))
+    limit = None if limit is None else limit.astype(spec.storage)
+    if stack is not None:
+        return Hops(stack, rows, limit)
+    if scratch is not None:  # it goes when no shelf has the parts any more
+        weakref.finalize(parts[0], shutil.rmtree, scratch, ignore_errors=True)
+    log.warning("The hops of the subsets need more than %g GiB: they stay on disk.", budget)
+    return Hops(cast(Array, Shelf(parts)), rows, limit)  # read through `shelf_of`
+
+
+def shelf_of(hops: Hops) -> Shelf | None:
+    """Return the shelf that holds the hops; None where they are an array."""
+    values: object = hops.values
+    return values if isinstance(values, Shelf) else None
+
+
+def first_hops(hops: Hops, count: int) -> Array:
+    """Return hops 0 … count−1 of what is there."""
+    shelf = shelf_of(hops)
+    return hops.values[..., :count, :] if shelf is None else cast(Array, shelf.first_hops(count))
+
+
+def subsets_at_a_time(shape: Sequence[int], memory: float) -> int:
+    """Return how many subsets are trained at once: with the sum over the others they take `memory` GiB of float32."""
+    rows, subsets, hops, features = shape
+    fit = int(memory * 2**30 // (4 * rows * hops * features)) - 1
+    if fit < 1:
+        need = 2 * 4 * rows * hops * features / 2**30
         raise SettingsError(
-            f"The relation subset {{{', '.join(subset)}}} never reaches a node of '{graph.target.name}'.\n"
-            f"Add a relation that joins it: {', '.join(touching_all(graph)) or 'the graph has none'}."
+            f"subset_memory is {memory:g} GiB; one subset and the sum over the others need {need:.1f}.\n"
+            "Raise subset_memory, take fewer hops, or rows=labelled."
         )
-
-
-def touching_all(graph: HeteroGraph) -> list[str]:
-    """Return the relations that join the target type and have edges."""
-    return [one.name for one in graph.relations if graph.target.name in one.ends and len(one.heads)]
+    return min(fit, subsets)

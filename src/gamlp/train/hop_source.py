@@ -23,8 +23,7 @@ from gamlp.propagate.hops import Hops
 from gamlp.propagate.normalize import Normalization
 from gamlp.propagate.scaling import Scaling
 from gamlp.propagate.spec import Propagation
-from gamlp.propagate.subset_hops import first_hops, subset_hops
-from gamlp.propagate.subsets import Subset, subsets_of
+from gamlp.propagate.subsets import Subset, first_hops, subset_hops, subsets_of
 from gamlp.settings import Settings
 from gamlp.storage.files import Array
 from gamlp.train.distributed import ranks

@@ -18,7 +18,7 @@ from torch import Tensor
 from gamlp.errors import SettingsError
 from gamlp.model import Network
 from gamlp.propagate.hops import Hops
-from gamlp.propagate.subset_hops import Shelf, shelf_of, subsets_at_a_time
+from gamlp.propagate.subsets import Shelf, shelf_of, subsets_at_a_time
 from gamlp.settings import Settings
 from gamlp.storage.files import Array
 from gamlp.train.inputs import Inputs

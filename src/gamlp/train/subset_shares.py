@@ -16,8 +16,7 @@ import numpy as np
 
 from gamlp.model import Network
 from gamlp.propagate.hops import Hops
-from gamlp.propagate.subset_hops import shelf_of
-from gamlp.propagate.subsets import Subset
+from gamlp.propagate.subsets import Subset, shelf_of
 from gamlp.storage.files import Array
 
 NODES = 1000

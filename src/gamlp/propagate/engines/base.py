@@ -3,8 +3,7 @@
     X^(0) = X,   X^(l) = Â X^(l−1),   l = 1 … K          cost O(K·E·F)
 
 Columns do not know each other, so an engine says in which blocks of them it computes and brings each through all hops.
-Without a memory limit blocks go straight into the result, an array; within one, into files that are joined at the end,
-and a run that was killed goes on after its finished blocks. Every engine passes
+Without a memory limit blocks go straight into the result; within one, into files (`block_files`). Every engine passes
 tests/propagate/test_engine_contract.py. A new one is a file in this package and a line in `registry.py`.
 """
 
@@ -23,16 +22,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from gamlp.errors import InputError, StorageError
 from gamlp.graph.graph import Adjacency
-from gamlp.propagate.cache import HopsCache
-from gamlp.propagate.hops import Hops
-from gamlp.propagate.hops_folder import is_hops_folder, load_hops, refuse_other_content, store_hops
-from gamlp.propagate.job import Job
-from gamlp.propagate.spec import Propagation
+from gamlp.propagate.budget import Budget
+from gamlp.propagate.hops import Hops, cached_hops, is_hops_folder, load_hops, write_arrays
+from gamlp.propagate.sinks import ArraySink, Sink
+from gamlp.propagate.spec import Job, Propagation
+from gamlp.storage.directories import making
+from gamlp.storage.huge_pages import empty
 
 if TYPE_CHECKING:
-    from gamlp.propagate.budget import Budget
     from gamlp.propagate.engines.registry import EngineChoice
-    from gamlp.propagate.sinks import Sink
 
 
 @dataclass(frozen=True)
@@ -48,9 +46,9 @@ class Engine(ABC):
     cache: Path | None = None
 
     @classmethod
-    @abstractmethod
     def from_choice(cls, choice: EngineChoice, device: str) -> Engine:
-        """Return the engine that was chosen; refuse what it cannot do."""
+        """Return the engine that was chosen, whatever the device of training is; refuse what it cannot do."""
+        return cls(memory=choice.memory, cache=choice.cache)
 
     @abstractmethod
     def budget(self, job: Job) -> Budget:
@@ -69,7 +67,8 @@ class Engine(ABC):
         """Return the hops, from the cache where they have been computed before."""
         job = Job.of(adjacency, columns, spec)
         if self.cache is not None:
-            return HopsCache(self.cache).get_or_write(job.key(self.key_device), partial(self._write, job))
+            key = job.key(self.key_device)
+            return cached_hops(self.cache / key, key, partial(self._write, job))
         return self._in_memory(job) if self.memory is None else self._in_scratch(job)
 
     def propagate_to(
@@ -83,7 +82,8 @@ class Engine(ABC):
                 found = load_hops(folder, key)
                 shutil.rmtree(folder.with_name(f"{folder.name}.partial"), ignore_errors=True)  # of a late kill
                 return found
-        refuse_other_content(folder)
+        elif folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+            raise StorageError(f"{folder} exists and holds no hops.\nIt was left alone; choose another folder.")
         return self._write(job, folder, key)
 
     def session(self) -> AbstractContextManager[Any]:
@@ -96,9 +96,6 @@ class Engine(ABC):
 
     def _in_memory(self, job: Job) -> Hops:
         """Compute straight into the result."""
-        from gamlp.propagate.sinks import ArraySink
-        from gamlp.storage.huge_pages import empty
-
         budget, stationary = self.budget(job), job.stationary(self.memory)
         values = empty((job.rows, len(job.spec.kept_hops), job.width), job.spec.storage)
         self.run(job, ArraySink(values, job.spec.kept_hops), budget, range(len(budget.blocks)))
@@ -107,11 +104,14 @@ class Engine(ABC):
     def _write(self, job: Job, folder: Path, key: str) -> Hops:
         """Compute into a folder, block by block if there is a memory limit."""
         if self.memory is None:
-            store_hops(folder, key, self._in_memory(job))
+            hops = self._in_memory(job)
+            with making(folder) as new:
+                write_arrays(new, key, values=hops.values, rows=hops.rows, stationary=hops.stationary)
             return load_hops(folder, key)
-        from gamlp.propagate.hops_writer import write_hops
+        from gamlp.propagate.block_files import write_hops
 
-        return write_hops(job, folder, key, self.budget(job), job.stationary(self.memory), partial(self.run, job))
+        with self.session():
+            return write_hops(self, job, folder, key)
 
     def _in_scratch(self, job: Job) -> Hops:
         """Compute into a temporary folder, which is removed when nobody reads the hops any more."""

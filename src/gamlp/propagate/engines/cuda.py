@@ -21,14 +21,13 @@ from gamlp.graph.graph import Adjacency
 from gamlp.progress import progress
 from gamlp.propagate.budget import Budget
 from gamlp.propagate.engines.base import Engine
-from gamlp.propagate.job import Job
 from gamlp.propagate.normalize import degrees, power
-from gamlp.propagate.sinks import as_stored
-from gamlp.propagate.spec import Restart
+from gamlp.propagate.sinks import Sink, as_stored
+from gamlp.propagate.spec import Job
+from gamlp.storage.threads import ranges
 
 if TYPE_CHECKING:
     from gamlp.propagate.engines.registry import EngineChoice
-    from gamlp.propagate.sinks import Sink
 
 VALUES_A_BLOCK = 2**28  # 1 GiB of float32 for each of the states
 
@@ -55,7 +54,7 @@ class CudaEngine(Engine):
     def budget(self, job: Job) -> Budget:
         """Return blocks whose states fit the device."""
         step = max(1, VALUES_A_BLOCK // job.adjacency.nodes)
-        return Budget([slice(at, min(at + step, job.width)) for at in range(0, job.width, step)])
+        return Budget([slice(*some) for some in ranges(job.width, step)])
 
     def run(self, job: Job, sink: Sink, budget: Budget, numbers: Sequence[int]) -> None:
         """Bring one block after the other through all hops."""
@@ -82,10 +81,8 @@ class Operator:
     def __init__(self, job: Job, device: torch.device) -> None:
         normalization, self.restart = job.spec.normalization, job.spec.restart
         degree = degrees(job.adjacency, self_loops=normalization.self_loops)
-        self.before, self.after = (
-            torch.tensor(power(degree, p).astype(np.float32), device=device)[:, None]
-            for p in (-normalization.r, normalization.r - 1)
-        )
+        scales = (power(degree, p).astype(np.float32) for p in (-normalization.r, normalization.r - 1))
+        self.before, self.after = (torch.tensor(scale, device=device)[:, None] for scale in scales)
         self.matrix, self.self_loops = _matrix(job.adjacency, device), normalization.self_loops
         fixed = None if self.restart is None else self.restart.fixed
         self.fixed = None if fixed is None else torch.tensor(fixed, device=device)
@@ -94,10 +91,9 @@ class Operator:
         """Return the next hop; all are (N, w)."""
         y = self.before * x
         hop = self.after * (self.matrix @ y + y if self.self_loops else self.matrix @ y)
-        return hop if self.restart is None else self._restarted(hop, start, self.restart)
-
-    def _restarted(self, hop: torch.Tensor, start: torch.Tensor, restart: Restart) -> torch.Tensor:
-        hop = (restart.alpha * hop + (1 - restart.alpha) * start).clip(restart.low, restart.high)
+        if self.restart is not None:
+            alpha = self.restart.alpha
+            hop = (alpha * hop + (1 - alpha) * start).clip(self.restart.low, self.restart.high)
         if self.fixed is not None:
             hop[self.fixed] = start[self.fixed]
         return hop
@@ -117,14 +113,10 @@ def torch_device(name: str) -> torch.device:
 
 
 def _matrix(adjacency: Adjacency, device: torch.device) -> torch.Tensor:
-    ones = np.ones(adjacency.entries, np.float32)
-    parts = (adjacency.indptr, adjacency.indices, ones if adjacency.weights is None else adjacency.weights)
+    weights = np.ones(adjacency.entries, np.float32) if adjacency.weights is None else adjacency.weights
+    parts = (adjacency.indptr, adjacency.indices.astype(np.int64), weights)
+    indptr, indices, values = (torch.tensor(part, device=device) for part in parts)
+    size = (adjacency.nodes, adjacency.nodes)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
-        return torch.sparse_csr_tensor(
-            torch.tensor(parts[0], device=device),
-            torch.tensor(parts[1].astype(np.int64), device=device),
-            torch.tensor(parts[2], device=device),
-            size=(adjacency.nodes, adjacency.nodes),
-            check_invariants=False,
-        )
+        return torch.sparse_csr_tensor(indptr, indices, values, size=size, check_invariants=False)

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from gamlp.progress import progress
+from gamlp.propagate.budget import Budget, budget
 from gamlp.propagate.engines.base import Engine
-from gamlp.propagate.job import Job, run_blocks
+from gamlp.propagate.sinks import Sink
+from gamlp.propagate.spec import Job
 from gamlp.storage.threads import available
-
-if TYPE_CHECKING:
-    from gamlp.propagate.budget import Budget
-    from gamlp.propagate.engines.registry import EngineChoice
-    from gamlp.propagate.sinks import Sink
 
 
 @dataclass(frozen=True)
@@ -24,17 +21,14 @@ class LocalEngine(Engine):
     name: ClassVar[str] = "local"
     threads: int | None = None
 
-    @classmethod
-    def from_choice(cls, choice: EngineChoice, device: str) -> LocalEngine:
-        """Run here, whatever the device of training is."""
-        return cls(memory=choice.memory, cache=choice.cache)
-
     def budget(self, job: Job) -> Budget:
         """Return the widest blocks that the memory allows."""
-        return job.budget(self.memory)
+        return budget(job, self.memory)
 
     def run(self, job: Job, sink: Sink, budget: Budget, numbers: Sequence[int]) -> None:
         """Compute one block after the other."""
+        from gamlp.propagate.block import run_blocks
+
         hops = job.spec.hops
         with progress("propagate", total=len(budget.blocks) * hops) as advance:
             advance((len(budget.blocks) - len(numbers)) * hops)

@@ -97,8 +97,7 @@ def machines(ray: Any) -> list[Machine]:
 
 def slots(there: Sequence[Machine], *, memory: int, lines: int) -> Slots:
     """Share out the machines; `lines` is the number of cache lines that a row of features fills."""
-    fits = {at: min(one.memory // memory, one.processors) for at, one in enumerate(there)}
-    able = [at for at, fit in fits.items() if fit > 0]
+    able = [one for one in there if one.memory >= memory and one.processors > 0]
     if not able:
         most = max((one.memory for one in there), default=0)
         raise SettingsError(
@@ -106,6 +105,6 @@ def slots(there: Sequence[Machine], *, memory: int, lines: int) -> Slots:
             f"much for Ray: the largest has {format_size(most)}.\n"
             "Give less --memory, or start Ray with more: ray start --memory."
         )
-    count = min(sum(fits[at] for at in able), lines)
+    count = min(sum(min(one.memory // memory, one.processors) for one in able), lines)
     on_each = -(-count // len(able))
-    return Slots(count, max(1, min(there[at].processors for at in able) // on_each), memory)
+    return Slots(count, max(1, min(one.processors for one in able) // on_each), memory)
