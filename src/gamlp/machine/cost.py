@@ -20,6 +20,7 @@ from typing import Literal
 
 from gamlp.errors import SettingsError
 from gamlp.storage.sizes import format_size
+from gamlp.storage.threads import ranges
 
 LINE = 64
 WIDEST = 7  # lines of a block of float32: what the registers of most processors hold
@@ -127,7 +128,8 @@ def unlimited(work: Work, constants: Constants) -> Cost:
     """Return the cost of the local engine without a memory limit."""
     blocks = ceil(work.lines / work.widest)
     width = ceil(work.lines / blocks)
-    compute = work.hops * sum(hop_seconds(work, constants, lines) for lines in _widths(work.lines, width))
+    widths = [last - first for first, last in ranges(work.lines, width)]
+    compute = work.hops * sum(hop_seconds(work, constants, lines) for lines in widths)
     seconds = compute + (4 * work.nodes * work.features + work.result) / constants.stream
     held = work.graph + work.result + 2 * LINE * width * work.nodes + 12 * work.nodes
     return Cost("local", seconds, held, work.graph, blocks)
@@ -149,7 +151,7 @@ def on_cluster(
     fit = fit or max(1, ram // memory)
     at_once = min(machines * fit, work.lines)
     width = min(block_lines(work, memory), ceil(work.lines / at_once))
-    widths = _widths(work.lines, width)
+    widths = [last - first for first, last in ranges(work.lines, width)]
     busiest = widths[:: min(machines, len(widths))]  # the blocks of the machine that has most
     tasks, held = min(fit, len(busiest)), min(memory, 2 * LINE * width * work.nodes + CHUNKS + 12 * work.rows)
     cached = work.graph <= ram - tasks * held
@@ -190,11 +192,6 @@ def block_lines(work: Work, memory: int) -> int:
             "for one cache line of features at a time.\nGive more --memory, or fewer rows."
         )
     return ceil(work.lines / ceil(work.lines / lines))
-
-
-def _widths(lines: int, width: int) -> list[int]:
-    """Cut so many lines into blocks of at most `width`."""
-    return [min(width, lines - at) for at in range(0, lines, width)]
 
 
 def _along_lines(narrow: Gather, wide: Gather, lines: float) -> float:

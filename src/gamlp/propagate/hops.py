@@ -75,17 +75,12 @@ def load_cached(place: Path, key: str) -> Hops | None:
         return None
 
 
-def is_hops_folder(folder: Path) -> bool:
-    """Say whether `folder` holds hops."""
-    return (folder / CONTENTS).is_file()
-
-
 def load_hops(folder: Path, key: str | None = None, *, verify: bool = True) -> Hops:
     """Map the hops of a folder; with `key`, only those of that graph and those options.
 
     `verify` costs one pass over the files; whoever has just written them can do without.
     """
-    if not is_hops_folder(folder):
+    if not (folder / CONTENTS).is_file():
         raise MissingFileError(
             f"{folder} holds no hops: it has no {CONTENTS}.\nName a folder that gamlp propagate made."
         )

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from gamlp.errors import InputError, StorageError
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate.budget import Budget
-from gamlp.propagate.hops import Hops, cached_hops, is_hops_folder, load_hops, write_arrays
+from gamlp.propagate.hops import CONTENTS, Hops, cached_hops, load_hops, write_arrays
 from gamlp.propagate.sinks import ArraySink, Sink
 from gamlp.propagate.spec import Job, Propagation
 from gamlp.storage.directories import making
@@ -77,7 +77,7 @@ class Engine(ABC):
         """Write the hops into a folder of their own; others that are there are replaced only with `overwrite`."""
         job, folder = Job.of(adjacency, columns, spec), Path(folder)
         key = job.key(self.key_device)
-        if is_hops_folder(folder):
+        if (folder / CONTENTS).is_file():
             with suppress(InputError, StorageError) if overwrite else nullcontext():
                 found = load_hops(folder, key)
                 shutil.rmtree(folder.with_name(f"{folder.name}.partial"), ignore_errors=True)  # of a late kill

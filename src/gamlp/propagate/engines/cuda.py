@@ -17,7 +17,6 @@ import numpy as np
 import torch
 
 from gamlp.errors import SettingsError
-from gamlp.graph.graph import Adjacency
 from gamlp.progress import progress
 from gamlp.propagate.budget import Budget
 from gamlp.propagate.engines.base import Engine
@@ -79,11 +78,18 @@ class Operator:
     """One hop: x → Âx, or with a restart clip(α Âx + (1 − α) x⁰)."""
 
     def __init__(self, job: Job, device: torch.device) -> None:
-        normalization, self.restart = job.spec.normalization, job.spec.restart
-        degree = degrees(job.adjacency, self_loops=normalization.self_loops)
+        graph, normalization, self.restart = job.adjacency, job.spec.normalization, job.spec.restart
+        degree = degrees(graph, self_loops=normalization.self_loops)
         scales = (power(degree, p).astype(np.float32) for p in (-normalization.r, normalization.r - 1))
         self.before, self.after = (torch.tensor(scale, device=device)[:, None] for scale in scales)
-        self.matrix, self.self_loops = _matrix(job.adjacency, device), normalization.self_loops
+        weights = np.ones(graph.entries, np.float32) if graph.weights is None else graph.weights
+        parts = (graph.indptr, graph.indices.astype(np.int64), weights)
+        indptr, indices, values = (torch.tensor(part, device=device) for part in parts)
+        size = (graph.nodes, graph.nodes)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
+            self.matrix = torch.sparse_csr_tensor(indptr, indices, values, size=size, check_invariants=False)
+        self.self_loops = normalization.self_loops
         fixed = None if self.restart is None else self.restart.fixed
         self.fixed = None if fixed is None else torch.tensor(fixed, device=device)
 
@@ -110,13 +116,3 @@ def torch_device(name: str) -> torch.device:
             f"The device {name!r} cannot be used: {reason}.\nUse 'cpu', or 'cuda' where there is one."
         ) from error
     return device
-
-
-def _matrix(adjacency: Adjacency, device: torch.device) -> torch.Tensor:
-    weights = np.ones(adjacency.entries, np.float32) if adjacency.weights is None else adjacency.weights
-    parts = (adjacency.indptr, adjacency.indices.astype(np.int64), weights)
-    indptr, indices, values = (torch.tensor(part, device=device) for part in parts)
-    size = (adjacency.nodes, adjacency.nodes)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta", category=UserWarning)
-        return torch.sparse_csr_tensor(indptr, indices, values, size=size, check_invariants=False)
