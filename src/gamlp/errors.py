@@ -1,19 +1,9 @@
 """Every error that a user can cause, as one tree.
 
     GamlpError
-    ├── InputError            what came in cannot be used; the command line ends with code 2
-    │   ├── MissingFileError  a file or folder is not there
-    │   ├── FormatError       a file is not what its name says, or is cut short
-    │   ├── ShapeError        sizes do not fit together
-    │   ├── IdError           a node id is out of range, unknown or doubled
-    │   ├── NotFiniteError    NaN or infinity where a number is needed
-    │   ├── LabelError        labels cannot be learned from
-    │   ├── SplitError        train, valid and test nodes do not make a split
-    │   └── SettingsError     an unknown or impossible setting, method or recipe
-    ├── Interrupted           the user stopped it (Ctrl-C)
-    ├── MissingExtraError     an optional dependency is not installed
-    ├── ClusterError          machines of a cluster are not reached, or lost again and again
-    └── StorageError          the disk is full, unwritable, or a stored file has changed
+    ├── InputError         what came in cannot be used; the command line ends with code 2
+    │   └── MissingFileError, FormatError, ShapeError, IdError, NotFiniteError, LabelError, SplitError, SettingsError
+    └── Interrupted, MissingExtraError, ClusterError, StorageError
 
 A message has two parts: what was found, with numbers, and on the next line what was expected or what to do.
 """
