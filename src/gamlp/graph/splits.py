@@ -57,8 +57,7 @@ class Split:
             unknown = int((labels[self.sets[name]] < 0).sum())
             if unknown:
                 raise SplitError(f"{unknown:,} nodes of the {name} set have no label.\nLabel them, or leave them out.")
-        seen = np.unique(labels[self.train])
-        if len(seen) < 2:
+        if len(np.unique(labels[self.train])) < 2:
             raise SplitError("All training nodes have the same class.\nAt least two classes are needed to learn from.")
 
 

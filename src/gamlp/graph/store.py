@@ -12,19 +12,20 @@ features, so a graph larger than memory opens at once; `verify` costs one pass o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.graph.graph import Adjacency, Graph, check_labels
+from gamlp.graph.graph import Adjacency, Graph, check_finite, check_labels
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.storage.checksums import changed
 from gamlp.storage.directories import making
-from gamlp.storage.files import Array, digest, read_array, read_json, write_array, write_json
+from gamlp.storage.files import Array, array_header, digest, read_array, read_json, replacing, write_array, write_json
 
 VERSION = 1
 CONTENTS = "graph.json"
@@ -56,7 +57,13 @@ def load_graph(folder: Path, *, verify: bool = True) -> Graph:
     folder = Path(folder)
     contents = read_contents(folder)
     arrays = {key: read_part(folder, key, stored, verify=verify) for key, stored in contents["arrays"].items()}
-    graph = as_graph(arrays, contents)
+    rule, names, columns = contents.get("split_rule"), arrays.get("names"), contents.get("feature_names")
+    adjacency = Adjacency(arrays["indptr"], arrays["indices"], arrays.get("weights"))
+    classes = tuple(str(name) for name in contents["classes"])
+    split = SplitRule(rule["train"], rule["valid"]) if rule else Split(*(arrays[key] for key in SETS))
+    names = np.char.decode(names, "utf-8") if names is not None and names.dtype.kind == "S" else names
+    columns = None if columns is None else tuple(str(name) for name in columns)
+    graph = Graph(adjacency, arrays["features"], arrays["labels"], classes, split, names, contents["name"], columns)
     if verify:
         return graph.check()
     graph.adjacency.check()
@@ -91,6 +98,31 @@ def write_contents(
     }
     write_json(folder / CONTENTS, contents)
     return contents
+
+
+def write_chunks(path: Path, chunks: Iterable[Array], length: int, dtype: npt.DTypeLike) -> None:
+    """Write an array of one dimension, of a known length, whole or not at all."""
+    with replacing(path) as file:
+        file.write(array_header((length,), dtype))
+        for values in chunks:
+            file.write(np.ascontiguousarray(values, dtype=dtype).view(np.uint8).data)
+
+
+def write_by_columns(path: Path, chunks: Iterable[Array], nodes: int) -> None:
+    """Write features (N, F) float32, which come by rows, in column order, whole or not at all.
+
+    Propagation reads blocks of columns; of a file stored by rows it would read all of it for every block.
+    """
+    filled = start = 0
+    with replacing(path) as file:
+        for rows in chunks:
+            check_finite(rows, filled)
+            if not filled:
+                start = file.write(array_header((nodes, rows.shape[1]), np.float32, by_columns=True))
+            for column, values in enumerate(np.ascontiguousarray(rows.T, dtype=np.float32)):
+                file.seek(start + 4 * (column * nodes + filled))
+                file.write(values.view(np.uint8).data)
+            filled += len(rows)
 
 
 def parts(graph: Graph) -> dict[str, Array]:
@@ -154,18 +186,3 @@ def read_part(folder: Path, key: str, stored: dict[str, Any], *, verify: bool) -
     if verify and digest(array) != stored.get("checksum"):
         raise changed(path)
     return array
-
-
-def as_graph(arrays: dict[str, Array], contents: dict[str, Any]) -> Graph:
-    """Put the arrays together."""
-    rule, names, columns = contents.get("split_rule"), arrays.get("names"), contents.get("feature_names")
-    return Graph(
-        adjacency=Adjacency(arrays["indptr"], arrays["indices"], arrays.get("weights")),
-        features=arrays["features"],
-        labels=arrays["labels"],
-        classes=tuple(str(name) for name in contents["classes"]),
-        split=SplitRule(rule["train"], rule["valid"]) if rule else Split(*(arrays[key] for key in SETS)),
-        names=np.char.decode(names, "utf-8") if names is not None and names.dtype.kind == "S" else names,
-        name=contents["name"],
-        feature_names=None if columns is None else tuple(str(name) for name in columns),
-    )

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gamlp.graph.build.array_files import write_by_columns, write_chunks
 from gamlp.graph.build.import_directory import MEMORY, Options, build, finish, once, working_folder
 from gamlp.graph.splits import Split
+from gamlp.graph.store import write_by_columns, write_chunks
 from gamlp.progress import progress
 from gamlp.storage.files import digest, write_array
 from gamlp.storage.threads import prefetch

@@ -4,8 +4,7 @@ An edge (s, t) becomes an entry in row s; symmetric graphs get it in row t too. 
 those of one direction are added up. A weighted symmetric graph takes the larger of its two directions,
 A = max(B, Bᵀ), so that a list that names every edge both ways means the same as one that names it once.
 
-Cost O(E): entries go into buckets of neighbouring rows (one pass to count, one to place), and each bucket is sorted by
-radix while it is in the cache (`sorting`).
+Cost O(E), by buckets of neighbouring rows (`sorting`).
 """
 
 from __future__ import annotations

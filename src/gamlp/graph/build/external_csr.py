@@ -11,52 +11,44 @@ bytes of disk an edge (twice that for weights), freed as soon as the adjacency s
 
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import AbstractContextManager, ExitStack
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from gamlp.errors import GamlpError, StorageError
-from gamlp.graph.build.array_files import HEADER, GrowingArray
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.build.edge_chunks import ChunkWriter, EdgeStream, boot, finished_chunks, full_chunks
 from gamlp.graph.build.sorting import Shape, shift_of, sort_range
 from gamlp.graph.graph import check_weights
 from gamlp.progress import progress
-from gamlp.storage.files import Array, digest, read_json, write_array, write_json
+from gamlp.storage.files import Array, array_header, digest, read_json, write_array, write_json
 from gamlp.storage.threads import Run, available, prefetch, workers
 
 BYTES_AN_EDGE = 64  # of memory, for each edge of a chunk: with room for what reading takes
 BYTES_AN_ENTRY = 40  # the same for each entry of a range
 LEAST = 2**10
+HEADER = 128  # bytes; numpy pads every header of one dimension to this
 
 
 def build_adjacency(
-    folder: Path,
-    source: EdgeStream,
-    *,
-    nodes: int,
-    memory: int,
-    symmetric: bool = True,
-    self_loops: bool = False,
-    threads: int | None = None,
+    folder: Path, source: EdgeStream, *, nodes: int, memory: int, symmetric: bool = True, self_loops: bool = False
 ) -> None:
-    """Write indptr.npy, indices.npy and, of weighted edges, weights.npy to a folder; go on where it was left.
-
-    Equal to `adjacency_from_edges` of all edges together.
-    """
-    threads = threads or available()
-    size, blocks = max(LEAST, memory // BYTES_AN_EDGE), 4 * threads if threads > 1 else 1
+    """Write indptr, indices and weights.npy to a folder, equal to `adjacency_from_edges`; go on where it was left."""
+    size, blocks = max(LEAST, memory // BYTES_AN_EDGE), 4 * available() if available() > 1 else 1
     estimate = (source.estimate or 2**40) * (1 + symmetric)
     shape = Shape(nodes, shift_of(nodes, estimate), source.weighted, symmetric, self_loops)
     plan: dict[str, object] = {"key": digest(source.key, repr(shape)), "chunk": size, "boot": boot()}
     state = _open(folder, plan)
     if state.get("built"):
         return
-    if state or not _in_one_go(folder, source, shape, size, threads):
-        with workers(threads) as run:
+    if state or not _in_one_go(folder, source, shape, size):
+        with workers() as run:
             if not state.get("chunked"):
                 _write_chunks(source, ChunkWriter(folder / "chunks", shape, size, run=run, blocks=blocks), size)
                 write_json(folder / "edges.json", {**plan, "chunked": True})
@@ -86,15 +78,13 @@ def read_state(path: Path) -> dict[str, Any]:
         return {}
 
 
-def _in_one_go(folder: Path, source: EdgeStream, shape: Shape, size: int, threads: int) -> bool:
+def _in_one_go(folder: Path, source: EdgeStream, shape: Shape, size: int) -> bool:
     """Sort all edges in memory, if they are known to fit one chunk."""
     if source.estimate is None or source.estimate > size:
         return False
-    for *ends, weights in full_chunks(prefetch(source.batches(0)), shape, max(1, source.estimate)):
-        both, loops = shape.symmetric, shape.self_loops
-        adjacency = adjacency_from_edges(
-            *ends, nodes=shape.nodes, weights=weights, symmetric=both, self_loops=loops, threads=threads
-        )
+    nodes, both, loops = shape.nodes, shape.symmetric, shape.self_loops
+    for start, end, weights in full_chunks(prefetch(source.batches(0)), shape, max(1, source.estimate)):
+        adjacency = adjacency_from_edges(start, end, nodes=nodes, weights=weights, symmetric=both, self_loops=loops)
         for name in ("indptr", "indices", "weights") if shape.weighted else ("indptr", "indices"):
             write_array(folder / f"{name}.npy", getattr(adjacency, name))
         return True
@@ -126,28 +116,22 @@ def write_adjacency(out: Path, shape: Shape, *, most: int, run: Run, blocks: int
     buffers = [shape.buffers(longest) for _ in range(min(2, len(ranges)))]
     todo = ranges[done["ranges"] :]
     gathered = prefetch(gather(folder, chunks, *cut, *buffers[at % 2]) for at, cut in enumerate(todo))
-    with (
-        GrowingArray(out / "indptr.npy", np.int64, done["rows"]) as indptr,
-        GrowingArray(out / "indices.npy", shape.id_type, done["entries"]) as indices,
-        GrowingArray(out / "weights.npy", np.float32, done["entries"] if shape.weighted else 0) as weights,
-        progress("sort edges") as advance,
-    ):
+    rows, entries = done["rows"], done["entries"]
+    files: list[tuple[str, Any, int]] = [("indptr", np.int64, rows), ("indices", shape.id_type, entries)]
+    files += [("weights", np.float32, entries)] if shape.weighted else []
+    with ExitStack() as stack, progress("sort edges") as advance:
+        arrays = [stack.enter_context(GrowingArray(out / f"{name}.npy", *rest)) for name, *rest in files]
         advance(done["ranges"])
-        if not indptr.length:
-            indptr.append(np.zeros(1))
+        if not arrays[0].length:
+            arrays[0].append(np.zeros(1))
         for number, buckets in enumerate(gathered, start=done["ranges"] + 1):
             offsets, *found = sort_range(shape, *buckets, run=run, blocks=blocks)
-            indptr.append(indices.length + offsets[1:])
-            for array, values in zip((indices, weights), found, strict=True):
-                if values is not None:
-                    array.append(values)
-            for array in (indptr, indices, weights):
-                array.sync(to_disk=number == len(ranges) or not boot())
-            state = {"ranges": number, "rows": indptr.length, "entries": indices.length, "cuts": ranges}
+            parts = [arrays[1].length + offsets[1:], *(values for values in found if values is not None)]
+            for array, values in zip(arrays, parts, strict=True):
+                array.append(values, to_disk=number == len(ranges) or not boot())
+            state = {"ranges": number, "rows": arrays[0].length, "entries": arrays[1].length, "cuts": ranges}
             write_json(folder / "ranges.json", state)
             advance()
-    if not shape.weighted:
-        (out / "weights.npy").unlink(missing_ok=True)
 
 
 def ranges_of(chunks: list[Array], shift: int, most: int) -> list[tuple[int, int]]:
@@ -190,3 +174,30 @@ def _finished_ranges(out: Path, ranges: list[tuple[int, int]], shape: Shape) -> 
     paths = {out / f"{name}.npy": HEADER + size for name, size in sizes.items()}
     whole = all(path.is_file() and path.stat().st_size >= size for path, size in paths.items())
     return there if whole and [tuple(cut) for cut in there["cuts"]] == ranges else nothing
+
+
+class GrowingArray(AbstractContextManager["GrowingArray"]):
+    """An array of one dimension on disk; `length` values are there already when it is opened again."""
+
+    def __init__(self, path: Path, dtype: npt.DTypeLike, length: int) -> None:
+        self.dtype: np.dtype[np.generic] = np.dtype(dtype)
+        self.length = length
+        self._file = path.open("r+b" if path.exists() else "w+b")
+        self._file.truncate(HEADER + length * self.dtype.itemsize)
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, values: Array, *, to_disk: bool = False) -> None:
+        """Write values at the end, so that the file can be read; bring it to the disk, or leave that to the system."""
+        self._file.seek(0, os.SEEK_END)
+        self._file.write(np.ascontiguousarray(values, dtype=self.dtype).view(np.uint8).data)
+        self.length += len(values)
+        header = array_header((self.length,), self.dtype)
+        if len(header) != HEADER:
+            raise AssertionError("numpy writes headers of another size")
+        self._file.seek(0)
+        self._file.write(header)
+        self._file.flush()
+        if to_disk:
+            os.fsync(self._file.fileno())

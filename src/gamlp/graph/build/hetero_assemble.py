@@ -64,7 +64,10 @@ def assemble_hetero(
     adjacencies = {one.name: adjacency_from_edges(one.heads, one.tails, nodes=nodes) for one in joined}
     features, notes = one_width(types, kinds)
     columns = tuple(f"{kind}.{column}" for kind in types for column in types[kind].feature_names or ())
-    labels, classes = target_labels(part, target, nodes)
+    known, classes = as_labels(part.labels, part.classes, part.nodes)
+    if len(known) != part.nodes:
+        raise ShapeError(f"There are {len(known):,} labels for {part.nodes:,} nodes of '{target}'.\nGive one each.")
+    labels = np.append(known, np.full(nodes - part.nodes, -1, dtype=np.int64))
     split, names = part.split or SplitRule(), all_names(list(types.values()))
     plain = (added(list(adjacencies.values())), features, labels, classes, split, names, name, columns or None)
     return HeteroGraph(*plain, tuple(kinds.values()), joined, tuple(notes), adjacencies).check()
@@ -128,14 +131,6 @@ def projected(values: Array, width: int, *, key: str) -> Array:
     random = np.random.default_rng([zlib.crc32(key.encode()), values.shape[1], width])
     matrix = random.standard_normal((values.shape[1], width), dtype=np.float32) / np.float32(np.sqrt(width))
     return np.asarray(values @ matrix)
-
-
-def target_labels(part: TypeParts, target: str, nodes: int) -> tuple[Array, tuple[str, ...]]:
-    """Return the labels of all N nodes, −1 for those of other types, and the classes."""
-    known, classes = as_labels(part.labels, part.classes, part.nodes)
-    if len(known) != part.nodes:
-        raise ShapeError(f"There are {len(known):,} labels for {part.nodes:,} nodes of '{target}'.\nGive one each.")
-    return np.append(known, np.full(nodes - part.nodes, -1, dtype=np.int64)), classes
 
 
 def all_names(parts: list[TypeParts]) -> Array | None:

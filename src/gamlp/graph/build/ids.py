@@ -62,33 +62,25 @@ class NodeIds:
 
     def rows(self, column: Any, *, path: Path, place: Callable[[int], str]) -> Array:
         """Return the row of each id in `column`; an unknown one is an IdError that names it and its `place`."""
-        values = id_values(column, path=path)
+        from gamlp.graph.build import hashing
+
+        given = values = id_values(column, path=path)
         if values.null_count:
             at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
             raise IdError(f"{path}, {place(at)}: an end of the edge is empty.\nGive every edge a source and a target.")
-        found = self._found(values)
-        if len(found) and not 0 <= int(found.min()) <= int(found.max()) < self.nodes:
-            at = int(np.argmax((found < 0) | (found >= self.nodes)))
-            raise IdError(
-                f"{path}, {place(at)}, names node {values[at].as_py()!r}, "
-                f"which is not among the {self.nodes:,} nodes.\n{self._expected()}"
-            )
-        return found
-
-    def _found(self, values: Any) -> Array:
-        """Return the rows; what is unknown is below 0 or from `nodes` on."""
-        from gamlp.graph.build import hashing
-
         known = None
         if not self.are_strings:
             values, known = spelled_numbers(values)
         found = values if self._table is None else np.asarray(hashing.look_up(*self._table, hashes_of(values)))
-        return found if known is None else np.where(known, found, -1)
-
-    def _expected(self) -> str:
-        if self._table is None:
-            return f"Without an id column, ids are the rows of the node table: 0 to {self.nodes - 1:,}."
-        return "Every node needs a row in the node table, isolated nodes too."
+        found = found if known is None else np.where(known, found, -1)
+        if len(found) and not 0 <= int(found.min()) <= int(found.max()) < self.nodes:
+            at = int(np.argmax((found < 0) | (found >= self.nodes)))
+            by_row = f"Without an id column, ids are the rows of the node table: 0 to {self.nodes - 1:,}."
+            raise IdError(
+                f"{path}, {place(at)}, names node {given[at].as_py()!r}, which is not among the {self.nodes:,} nodes."
+                f"\n{'Every node needs a row in the node table, isolated nodes too.' if self._table else by_row}"
+            )
+        return found
 
 
 def id_values(column: Any, *, path: Path) -> Any:

@@ -19,14 +19,13 @@ import numpy as np
 import pyarrow.compute as pc
 
 from gamlp.errors import InputError, StorageError
-from gamlp.graph.build.array_files import write_by_columns, write_chunks
 from gamlp.graph.build.edge_chunks import EdgeStream
 from gamlp.graph.build.external_csr import build_adjacency, read_state
 from gamlp.graph.graph import check_labels
 from gamlp.graph.readers.nodes import NodeTable
 from gamlp.graph.readers.tables import GraphFiles
 from gamlp.graph.splits import Split
-from gamlp.graph.store import CONTENTS, check_place, write_contents
+from gamlp.graph.store import CONTENTS, check_place, write_by_columns, write_chunks, write_contents
 from gamlp.storage.directories import put_in_place
 from gamlp.storage.files import digest, read_array, write_array, write_json
 from gamlp.storage.locks import is_bare, locked
@@ -45,7 +44,8 @@ def import_files(
         raise InputError("The graph has no nodes.\nAt least one node with features is needed.")
     ids = files.nodes.ids(memory // 2)
     options = Options(memory // 2 if files.nodes.columns.id else memory, not files.directed, self_loops)
-    with working_folder(out, digest(files.key, repr(options)), overwrite=overwrite) as folder:
+    key = f"{files.nodes.key} {files.edges.key} {files.directed}"  # of what is read: another key, another graph
+    with working_folder(out, digest(key, repr(options)), overwrite=overwrite) as folder:
         once(folder / "features.npy", lambda path: write_by_columns(path, files.nodes.feature_chunks(), nodes))
         once(folder / "names.npy", partial(write_names, files.nodes))
         labels, classes = files.nodes.labels()

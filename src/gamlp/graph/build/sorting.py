@@ -67,7 +67,7 @@ def bucketed(
     starts = np.concatenate([[0], np.cumsum(counts.sum(axis=0))])
     places = starts[:-1] + np.cumsum(counts, axis=0) - counts  # where each block of edges writes in each bucket
     found = buffers or shape.buffers(int(starts[-1]))
-    fixed: tuple[Any, ...] = (*edges, *kind, shape.columns, int(shape.weighted))
+    fixed = (edges, (*kind, shape.columns, int(shape.weighted)))
     run([partial(place, *fixed, *span, places[block], *found) for block, span in enumerate(spans)])
     return *found, starts
 
@@ -78,7 +78,9 @@ def sort_range(
     """Sort and merge the buckets from `first` on: return indptr of their rows, from 0, indices and weights."""
     rows = min((len(starts) - 1) << shape.shift, shape.nodes - (first << shape.shift))
     degrees = np.zeros(rows + 1, np.int64)
-    pieces = bucket_ranges(starts, 8 * blocks)
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], 8 * blocks + 1)[1:-1])  # to about equal entries
+    cuts = np.unique(cuts[(cuts > 0) & (cuts < len(starts) - 1)])
+    pieces = list(pairwise([0, *cuts.tolist(), len(starts) - 1]))
     fixed, spare = (keys, weights, starts), int(shape.weighted)
     bits = shape.shift + shape.columns + spare
     run([partial(sort_bucket_range, *fixed, *piece, shape.shift, bits, degrees) for piece in pieces])
@@ -96,13 +98,6 @@ def shift_of(nodes: int, entries: int) -> int:
     return max(0, (-(-nodes // buckets) - 1).bit_length())
 
 
-def bucket_ranges(starts: Array, pieces: int) -> list[tuple[int, int]]:
-    """Cut the buckets into ranges of about equal entries."""
-    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], pieces + 1)[1:-1])
-    edges = [0, *np.unique(cuts[(cuts > 0) & (cuts < len(starts) - 1)]).tolist(), len(starts) - 1]
-    return list(pairwise(edges))
-
-
 @cached_njit
 def count(
     source: Array, target: Array, both: bool, loops: bool, shift: int, first: int, last: int, counts: Array
@@ -118,22 +113,10 @@ def count(
 
 
 @cached_njit
-def place(
-    source: Array,
-    target: Array,
-    weights: MaybeArray,
-    both: bool,
-    loops: bool,
-    shift: int,
-    columns: int,
-    spare: int,
-    first: int,
-    last: int,
-    places: Array,
-    keys: Array,
-    values: MaybeArray,
-) -> None:
+def place(edges: Any, kind: Any, first: int, last: int, places: Array, keys: Array, values: MaybeArray) -> None:
     """Write the keys of the edges first … last−1 into their buckets, from `places` on."""
+    source, target, weights = edges
+    both, loops, shift, columns, spare = kind
     inside = (1 << shift) - 1
     for e in range(first, last):
         s, t = np.int64(source[e]), np.int64(target[e])

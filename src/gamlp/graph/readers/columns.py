@@ -21,10 +21,7 @@ CHUNK_BYTES = 2**25
 
 
 def feature_chunks(table: Table | Array | None, columns: Sequence[str]) -> Iterator[Array]:
-    """Read columns side by side, (n, F) float32 at a time; what is no number is refused with its column and place.
-
-    Of a matrix, which may be mapped, give some rows at a time as they are.
-    """
+    """Read (n, F) at a time, rows of a matrix or columns side by side; what is no number is refused with its place."""
     if not isinstance(table, Table):
         assert table is not None
         for first, last in ranges(len(table), max(1, CHUNK_BYTES // max(1, table[:1].nbytes))):

@@ -44,24 +44,17 @@ def from_scipy(
         raise ShapeError(f"The adjacency has the shape {matrix.shape}.\nExpected a square: a row and column per node.")
     if matrix.dtype.kind not in "biuf":
         raise FormatError(f"The adjacency is of type {matrix.dtype}.\nExpected numbers or true and false.")
-    features = plain(features)
+    features, labels, names = plain(features), plain(labels), plain(names)
     if features.shape[0] != matrix.shape[0]:
         raise ShapeError(
             f"Features have {features.shape[0]:,} rows, the adjacency {matrix.shape[0]:,}.\n"
             "Every node needs one row, isolated nodes too. Were both numbered from the same file?"
         )
     kept = matrix.data != 0
-    values = matrix.data[kept].astype(np.float32)
-    return assemble(
-        *(ends[kept] for ends in (matrix.row, matrix.col)),
-        features=features,
-        labels=plain(labels),
-        weights=None if (values == 1).all() else values,
-        split=split,
-        names=plain(names),
-        symmetric=symmetric,
-        name=name,
-    )
+    ends, values = (matrix.row[kept], matrix.col[kept]), matrix.data[kept].astype(np.float32)
+    weights = None if (values == 1).all() else values
+    rest: dict[str, Any] = {"split": split, "names": names, "symmetric": symmetric, "name": name}
+    return assemble(*ends, features=features, labels=labels, weights=weights, **rest)
 
 
 def from_pyg(data: Any, *, symmetric: bool = True, name: str = "graph") -> Graph:
@@ -75,16 +68,10 @@ def from_pyg(data: Any, *, symmetric: bool = True, name: str = "graph") -> Graph
     features, edges = plain(data.x), plain(data.edge_index)
     if edges.ndim != 2 or len(edges) != 2:
         raise ShapeError(f"edge_index has the shape {edges.shape}.\nExpected (2, edges).")
-    weights = plain(getattr(data, "edge_weight", None))
-    return assemble(
-        *edges,
-        features=features,
-        labels=plain(getattr(data, "y", None)),
-        weights=None if weights is None else weights.reshape(-1),
-        split=split_of(data, len(features)),
-        symmetric=symmetric,
-        name=name,
-    )
+    labels, weights = plain(getattr(data, "y", None)), plain(getattr(data, "edge_weight", None))
+    weights = None if weights is None else weights.reshape(-1)
+    rest: dict[str, Any] = {"split": split_of(data, len(features)), "symmetric": symmetric, "name": name}
+    return assemble(*edges, features=features, labels=labels, weights=weights, **rest)
 
 
 def from_pyg_hetero(data: Any, *, target: str | None = None, name: str = "graph") -> HeteroGraph:
@@ -106,19 +93,13 @@ def from_pyg_hetero(data: Any, *, target: str | None = None, name: str = "graph"
         store, nodes = data[kind], int(data[kind].num_nodes)
         types[kind] = TypeParts(nodes, plain(store.get("x")), plain(store.get("y")), split=split_of(store, nodes))
     for key in data.edge_types:
-        if not is_reverse(data, key):
-            edges = plain(data[key].edge_index)
-            own_name = key[1] if names.count(key[1]) == 1 else "-".join(key)
-            relations[own_name] = RelationParts(key[0], key[2], edges[0], edges[1])
+        (source, relation, end), edges = key, plain(data[key].edge_index)
+        forward = (end, relation.removeprefix("rev_"), source)
+        if relation.startswith("rev_") and forward in data.edge_types and data[forward].edge_index.shape == edges.shape:
+            continue  # it only repeats another one backwards
+        own_name = relation if names.count(relation) == 1 else "-".join(key)
+        relations[own_name] = RelationParts(source, end, edges[0], edges[1])
     return assemble_hetero(types, relations, target=labelled[0] if target is None else target, name=name)
-
-
-def is_reverse(data: Any, key: tuple[str, str, str]) -> bool:
-    """Tell whether an edge type only repeats another one backwards."""
-    source, name, target = key
-    forward = (target, name.removeprefix("rev_"), source)
-    found = name.startswith("rev_") and forward in data.edge_types
-    return found and data[forward].edge_index.shape == data[key].edge_index.shape
 
 
 def from_networkx(

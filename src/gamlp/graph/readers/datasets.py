@@ -16,7 +16,7 @@ from gamlp.errors import FormatError, InputError, MissingFileError, SettingsErro
 from gamlp.graph.graph import Graph
 from gamlp.graph.readers import debian, ogb, planetoid
 from gamlp.graph.readers.npz_arrays import read_npz
-from gamlp.graph.readers.tables import GraphFiles, is_hetero_folder, open_tables, read_hetero_tables, read_tables
+from gamlp.graph.readers.tables import HETERO, GraphFiles, open_tables, read_hetero_tables, read_tables
 from gamlp.graph.store import is_graph_folder, load_graph
 
 ROOT = Path("data")
@@ -93,19 +93,14 @@ def describe_datasets(root: Path | None = None) -> list[DatasetInfo]:
     return [
         DatasetInfo(
             *(dataset.name, dataset.nodes, dataset.edges, dataset.features, dataset.classes, *dataset.split),
-            place=next(iter(dataset.folders), ""),
-            on_disk=not dataset.lacking(Path(root or ROOT))[1],
-            built_in=not dataset.folders,
+            *(next(iter(dataset.folders), ""), not dataset.lacking(Path(root or ROOT))[1], not dataset.folders),
         )
         for dataset in DATASETS.values()
     ]
 
 
 def read_graph(what: str | Path | Sequence[str | Path], *, root: Path | None = None, **table_options: Any) -> Graph:
-    """Read a graph from a known name, a graph directory, or table files: edges, or edges and nodes.
-
-    A name comes first, `./name` is always a folder.
-    """
+    """Read a graph from a known name (tried first), a graph directory, or table files: edges, or edges and nodes."""
     given = [what] if isinstance(what, str | Path) else list(what)
     if are_files(given, table_options):
         return read_tables(*map(Path, given), **table_options)
@@ -114,7 +109,7 @@ def read_graph(what: str | Path | Sequence[str | Path], *, root: Path | None = N
         return load_dataset(name, root)
     if is_graph_folder(folder):
         return load_graph(folder)
-    if is_hetero_folder(folder):
+    if (folder / HETERO).is_file():
         return read_hetero_tables(folder)
     if folder.is_dir():
         raise FormatError(

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from typing import Any
 
 import numpy as np
 
@@ -40,15 +41,10 @@ def load_debian() -> Graph:
     stored = read_stored("debian.npz")
     names = unpack_names(stored["names"])
     edges = [unpack_rows(stored, kind) for kind in KINDS]
-    return assemble(
-        *np.concatenate(edges, axis=1),
-        features=describe(stored),
-        labels=stored["labels"].astype(np.int64),
-        classes=tuple(unpack_names(stored["classes"]).tolist()),
-        split=split_by_popularity(popularity(edges, len(names))),
-        names=names,
-        name="debian",
-    )
+    labels, classes = stored["labels"].astype(np.int64), tuple(unpack_names(stored["classes"]).tolist())
+    split = split_by_popularity(popularity(edges, len(names)))
+    known: dict[str, Any] = {"labels": labels, "classes": classes, "split": split, "names": names}
+    return assemble(*np.concatenate(edges, axis=1), features=describe(stored), **known, name="debian")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +68,9 @@ def read_parts() -> DebianParts:
     packages = np.arange(len(stored["labels"]), dtype=np.int64)
     relations = {kind: unpack_rows(stored, kind) for kind in KINDS}
     relations |= {name: (packages, twin[name].astype(np.int64)) for name in ("maintained_by", "built_from")}
-    return DebianParts(
-        names={kind: unpack_names((stored | twin)[key]) for kind, key in types.items()},
-        ends=dict.fromkeys(KINDS, TARGET) | ends,
-        relations=relations | {"has_tag": unpack_rows(twin, "has_tag")},
-    )
+    relations["has_tag"] = unpack_rows(twin, "has_tag")
+    names = {kind: unpack_names((stored | twin)[key]) for kind, key in types.items()}
+    return DebianParts(names, dict.fromkeys(KINDS, TARGET) | ends, relations)
 
 
 def load_debian_hetero() -> HeteroGraph:

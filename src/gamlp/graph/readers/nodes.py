@@ -8,7 +8,7 @@ read, and written as names in a second reading.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,8 +26,6 @@ from gamlp.graph.splits import Split, SplitRule
 from gamlp.progress import progress
 from gamlp.storage.files import Array, read_array
 
-IDS = ("id", "node", "name")
-
 
 @dataclass(frozen=True)
 class NodeColumns:
@@ -36,16 +34,6 @@ class NodeColumns:
     id: str | None = None
     label: str | None = None
     split: str | None = None
-
-    def found(self, table: Table) -> NodeColumns:
-        """Return the columns that a table has for these roles."""
-        label, split = table.pick(self.label, ("label",)), table.pick(self.split, ("split",))
-        return NodeColumns(table.pick(self.id, IDS), label, split)
-
-    @property
-    def given(self) -> list[str]:
-        """The columns that are there."""
-        return [name for name in (self.id, self.label, self.split) if name is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,12 +173,14 @@ def open_features(path: Path, nodes: int | None = None) -> NodeTable:
 def open_node_table(path: Path, columns: NodeColumns, *, with_features: bool, in_memory: bool) -> NodeTable:
     """Look at a node table; its columns without a role are features."""
     table: Table = (file := open_table(path))
-    found = columns.found(file)
-    others = tuple(name for name in file.names if with_features and name not in found.given)
+    usual = zip(astuple(columns), (("id", "node", "name"), ("label",), ("split",)), strict=True)
+    found = NodeColumns(*(file.pick(*role) for role in usual))
+    given = [name for name in astuple(found) if name is not None]
+    others = tuple(name for name in file.names if with_features and name not in given)
     if in_memory:
-        types = {**feature_types(file, others), **dict.fromkeys(found.given, "string")}
+        types = {**feature_types(file, others), **dict.fromkeys(given, "string")}
         with words_named(file, others):
-            table = file.held((*found.given, *others) or file.names[:1], types)
+            table = file.held((*given, *others) or file.names[:1], types)
     return NodeTable(table.rows, table, found, table if others else None, others, paths=(path,))
 
 

@@ -62,7 +62,10 @@ def read_member(path: Path, key: str) -> Array:
         if f"{key}.npy" not in archive.namelist():
             found = ", ".join(sorted(name.removesuffix(".npy") for name in archive.namelist()))
             raise FormatError(f"{path} has no array '{key}'.\nIt holds: {found or 'nothing'}.")
-        size = checked_size(archive.getinfo(f"{key}.npy"))
+        member = archive.getinfo(f"{key}.npy")
+        size, packed = member.file_size, member.compress_size
+        if size > MOST_PACKED * packed + 1024 and member.compress_type == zipfile.ZIP_DEFLATED:
+            raise ValueError(f"{key}.npy declares {size:,} bytes in {packed:,} packed ones")
         if size < UNPACK_FROM:
             with archive.open(f"{key}.npy") as file:
                 check_header(file, size)
@@ -77,22 +80,11 @@ def read_member(path: Path, key: str) -> Array:
     return read_array(unpacked, memory_map=True)
 
 
-def checked_size(member: zipfile.ZipInfo) -> int:
-    """Return the size of an unpacked member; refuse one that its packed bytes cannot hold."""
-    if member.file_size > MOST_PACKED * member.compress_size + 1024 and member.compress_type == zipfile.ZIP_DEFLATED:
-        packed = member.compress_size
-        raise ValueError(f"{member.filename} declares {member.file_size:,} bytes in {packed:,} packed ones")
-    return member.file_size
-
-
 def read_npz(path: Path, name: str) -> Graph:
     """Read one of the Amazon and Coauthor graphs."""
-    edges, features, labels = (
-        sparse_matrix(path, "adj").tocoo(),
-        sparse_matrix(path, "attr"),
-        read_member(path, "labels"),
-    )
-    return assemble(edges.row, edges.col, features=features, labels=labels, split=SplitRule(20, 30), name=name)
+    edges, features = sparse_matrix(path, "adj").tocoo(), sparse_matrix(path, "attr")
+    labels, rule = read_member(path, "labels"), SplitRule(train=20, valid=30)
+    return assemble(edges.row, edges.col, features=features, labels=labels, split=rule, name=name)
 
 
 def sparse_matrix(path: Path, prefix: str) -> Any:

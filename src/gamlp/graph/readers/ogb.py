@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,7 +34,6 @@ from gamlp.graph.readers.nodes import NodeTable, matrix, open_features
 from gamlp.graph.readers.npz_arrays import read_member
 from gamlp.graph.readers.table import read_matrix, reading
 from gamlp.graph.readers.tables import GraphFiles
-from gamlp.graph.splits import Split
 from gamlp.storage.files import Array
 
 TEXT = ("edge.csv.gz", "node-feat.csv.gz", "node-label.csv.gz", "num-node-list.csv.gz")
@@ -64,7 +62,8 @@ def open_ogb(folder: Path, name: str, *, split: str) -> GraphFiles:
     """Open the folder of one data set; `split` names the folder of its published split."""
     raw, sets = folder / "raw", [folder / "split" / split / part for part in SETS]
     nodes, edges = (open_binary if (raw / BINARY[0]).is_file() else open_text)(raw)
-    return GraphFiles(name, replace(nodes, sets=read_split(sets, nodes.nodes), paths=(*nodes.paths, *sets)), edges)
+    ids = as_split(*(read_matrix(path, "int64")[:, 0] for path in sets), nodes=nodes.nodes)
+    return GraphFiles(name, replace(nodes, sets=ids, paths=(*nodes.paths, *sets)), edges)
 
 
 def open_text(raw: Path) -> tuple[NodeTable, EdgeList]:
@@ -116,8 +115,8 @@ def read_type(folder: Path, kind: str, nodes: int, *, target: str, split: str) -
     if kind != target:
         return TypeParts(nodes, values)
     labels = read_matrix(folder / "raw" / "node-label" / kind / "node-label.csv.gz", "float64")[:, 0]
-    sets = [folder / "split" / split / kind / part for part in SETS]
-    return TypeParts(nodes, values, *class_numbers(labels), read_split(sets, nodes))
+    sets = (read_matrix(folder / "split" / split / kind / part, "int64")[:, 0] for part in SETS)
+    return TypeParts(nodes, values, *class_numbers(labels), as_split(*sets, nodes=nodes))
 
 
 def open_pairs(path: Path) -> EdgeList:
@@ -132,11 +131,6 @@ def class_numbers(values: Array) -> tuple[Array, tuple[str, ...]]:
     """Return the labels as they are numbered, NaN as −1, and the classes "0" … "C−1"."""
     labels = whole_numbers(values)
     return labels, tuple(str(number) for number in range(int(labels.max(initial=-1)) + 1))
-
-
-def read_split(paths: Sequence[Path], nodes: int) -> Split:
-    """Read the three sets of ids."""
-    return as_split(*(read_matrix(path, "int64")[:, 0] for path in paths), nodes=nodes)
 
 
 def node_counts(path: Path) -> dict[str, int]:

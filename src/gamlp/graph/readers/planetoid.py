@@ -41,7 +41,9 @@ def read_planetoid(raw: Path, name: str) -> Graph:
     nodes = max(int(test.max()) + 1, known)
     ends = edge_ends(parts["graph"])
     features = place(parts["allx"].toarray(), parts["tx"].toarray(), test, nodes)
-    labels, classes = class_numbers(place(parts["ally"], parts["ty"], test, nodes))
+    one_hot = place(parts["ally"], parts["ty"], test, nodes)
+    labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1).astype(np.int64)  # zeros: unknown
+    classes = tuple(str(number) for number in range(one_hot.shape[1]))
     split = as_split(range(trained), range(trained, min(trained + VALID, known)), test, nodes=nodes)
     return assemble(*ends, features=features, labels=labels, classes=classes, split=split, name=name)
 
@@ -62,14 +64,13 @@ def read_part(path: Path, part: str) -> Any:
 
 def read_index(path: Path) -> Array:
     """Read test.index: one node id a line."""
-    if not path.is_file():  # nor a pipe or a device, which may never end
-        raise FormatError(f"{path} is not a file.\nExpected the ids of the test nodes, one a line.")
     try:
-        ids = np.array([int(line) for line in path.read_text(encoding="ascii").split()], dtype=np.int64)
+        text = path.read_text(encoding="ascii") if path.is_file() else ""  # a pipe or a device may never end
+        ids = np.array([int(line) for line in text.split()], dtype=np.int64)
     except (ValueError, OSError) as error:
         raise FormatError(f"{path} is not a list of node ids ({error}).\nExpected one whole number a line.") from error
     if not len(ids):
-        raise FormatError(f"{path} is empty.\nExpected the ids of the test nodes, one a line.")
+        raise FormatError(f"{path} is empty, or no file.\nExpected the ids of the test nodes, one a line.")
     return ids
 
 
@@ -84,12 +85,6 @@ def place(others: Array, tests: Array, test: Array, nodes: int) -> Array:
     placed[: len(others)] = others
     placed[test] = tests
     return placed
-
-
-def class_numbers(one_hot: Array) -> tuple[Array, tuple[str, ...]]:
-    """Turn one-hot rows into class numbers; a row of zeros is an unknown label."""
-    labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1).astype(np.int64)
-    return labels, tuple(str(number) for number in range(one_hot.shape[1]))
 
 
 def edge_ends(neighbours: dict[Any, list[Any]]) -> tuple[Array, Array]:

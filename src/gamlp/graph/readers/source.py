@@ -86,11 +86,7 @@ class GraphSource(BaseModel):
 
     def words(self) -> list[str]:
         """Return the words of a command line that name this source, wherever it is run."""
-        words = [*self.what]
-        if self.root is not None:
-            words += ["--root", str(self.root)]
-        for role, column in self.columns.items():
-            words += ["--column", f"{role}={column}"]
-        if self.features is not None:
-            words += ["--features", str(self.features)]
-        return [*words, "--directed"] if self.directed else words
+        columns = [("--column", f"{role}={column}") for role, column in self.columns.items()]
+        options = [("--root", self.root), *columns, ("--features", self.features)]
+        given = [str(word) for option in options if option[1] is not None for word in option]
+        return [*self.what, *given, *(["--directed"] if self.directed else [])]

@@ -7,7 +7,7 @@ A chunk is an Arrow record batch; chunks can begin after some rows, and a table 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from csv import Error as CsvError
 from dataclasses import KW_ONLY, dataclass, replace
@@ -87,9 +87,7 @@ class ArrayTable(Table):
         step = ROWS if isinstance(wanted[0], np.ndarray) else max(1, self.rows)  # Arrow's are cut without a copy
         for start in range(skip, self.rows, step):
             part = pa.table([as_arrow(array[start : start + step]) for array in wanted], list(columns))
-            for batch in part.to_batches(max_chunksize=ROWS):
-                yield skip, batch
-                skip += batch.num_rows
+            yield from numbered(part.to_batches(max_chunksize=ROWS), start)
 
 
 @dataclass(frozen=True)
@@ -112,9 +110,8 @@ class TableFile(Table):
                 content = csv.read_csv(self.path, **self._text_options(columns, types))
             else:
                 content = valid(parquet.read_table(self.path, columns=list(columns)))
-        return ArrayTable(
-            self.path, tuple(columns), tuple(content.columns), header=self.header, delimiter=self.delimiter
-        )
+        names, arrays = tuple(columns), tuple(content.columns)
+        return ArrayTable(self.path, names, arrays, header=self.header, delimiter=self.delimiter)
 
     def chunks(self, columns: Sequence[str], types: Mapping[str, str], *, skip: int = 0) -> Iterator[Chunk]:
         """Read chunk by chunk; whole row groups of a Parquet file are skipped, lines of text are read and dropped."""
@@ -125,11 +122,8 @@ class TableFile(Table):
                     yield max(start, skip), rest
 
     def _text(self, columns: Sequence[str], types: Mapping[str, str]) -> Iterator[Chunk]:
-        start = 0
         with csv.open_csv(self.path, **self._text_options(columns, types)) as stream:
-            for batch in stream:
-                yield start, batch
-                start += batch.num_rows
+            yield from numbered(stream, 0)
 
     def _parquet(self, columns: Sequence[str], skip: int) -> Iterator[Chunk]:
         with parquet.ParquetFile(self.path, pre_buffer=False) as file:
@@ -138,9 +132,8 @@ class TableFile(Table):
             first = int(np.searchsorted(ends, skip, side="right"))
             start = int(ends[first - 1]) if first else 0
             groups = list(range(first, len(counts)))
-            for batch in file.iter_batches(batch_size=ROWS, row_groups=groups, columns=list(columns)):
-                yield start, valid(batch)
-                start += batch.num_rows
+            batches = file.iter_batches(batch_size=ROWS, row_groups=groups, columns=list(columns))
+            yield from numbered(map(valid, batches), start)
 
     def _text_options(self, columns: Sequence[str], types: Mapping[str, str]) -> dict[str, Any]:
         kinds = {name: pa.type_for_alias(kind) for name, kind in types.items()}
@@ -149,6 +142,13 @@ class TableFile(Table):
             "parse_options": csv.ParseOptions(delimiter=self.delimiter),
             "convert_options": csv.ConvertOptions(column_types=kinds, include_columns=list(columns)),
         }
+
+
+def numbered(batches: Iterable[Any], start: int) -> Iterator[Chunk]:
+    """Give each batch the number of its first row."""
+    for batch in batches:
+        yield start, batch
+        start += batch.num_rows
 
 
 def kind_of(path: Path) -> str:

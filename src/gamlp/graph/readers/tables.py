@@ -7,25 +7,12 @@
     features  .npy               (N, F), mapped where it is float32: then it need not fit in memory; or a table
 
 Everything is checked here, with file, column and line in the message. `gamlp.graph.build.import_directory` writes the
-same files to a graph directory within a memory limit. A heterogeneous graph is a folder of such files, named in a small
-one, hetero.toml:
+same files to a graph directory within a memory limit. A heterogeneous graph is a folder of such files, which a small
+one names (docs/hetero.md has an example):
 
-    name = "library"                   # optional
-    target = "book"                    # the type whose nodes are classified
-
-    [nodes.book]                       # one table for each type of nodes
-    file = "books.parquet"             # id, label, split; every other column a feature
-    label = "genre"                    # columns with other names: id, label, split
-    features = "books.npy"             # optional, in place of the columns
-
-    [nodes.reader]
-    count = 1200                       # instead of a file: so many nodes, numbered from 0
-
-    [relations.borrowed]               # one table for each relation
-    file = "loans.csv"
-    source = "reader"                  # the types that it joins
-    target = "book"
-    columns = ["who", "what"]          # optional, in place of source and target (or the first two)
+    hetero.toml          target = the type with labels; perhaps name
+    [nodes.TYPE]         file, or count = so many nodes without one; perhaps features, id, label, split
+    [relations.NAME]     file, source and target = the types that it joins; perhaps columns = [of sources, of targets]
 """
 
 from __future__ import annotations
@@ -59,11 +46,6 @@ class GraphFiles:
     nodes: NodeTable
     edges: EdgeList
     directed: bool = False
-
-    @property
-    def key(self) -> str:
-        """Say what is read: another key, another graph."""
-        return f"{self.nodes.key} {self.edges.key} {self.directed}"
 
     def read(self) -> Graph:
         """Read the graph into memory; a matrix of features is mapped."""
@@ -102,11 +84,6 @@ def open_tables(
         )
     name = edges.name.removesuffix(".gz").removesuffix(kind_of(edges))
     return GraphFiles(name, table, open_edges(edges, source, target, weight), directed)
-
-
-def is_hetero_folder(folder: Path) -> bool:
-    """Say whether `folder` holds a heterogeneous graph."""
-    return (folder / HETERO).is_file()
 
 
 def read_hetero_tables(folder: Path) -> HeteroGraph:
