@@ -6,8 +6,7 @@ import torch
 from numpy.testing import assert_allclose, assert_array_equal
 
 from gamlp.embed import Triples
-from gamlp.embed.held_out import hold_out
-from gamlp.embed.ranking import chance, evaluate, rank
+from gamlp.embed.ranking import chance, evaluate, hold_out, rank
 from gamlp.embed.scoring import ComplEx
 
 

@@ -6,10 +6,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from gamlp.embed.loss import loss, loss_gradients
 from gamlp.embed.scoring import ComplEx, TransE
 from gamlp.embed.settings import EmbeddingSettings
-from gamlp.embed.step import gradients_of
+from gamlp.embed.step import gradients_of, loss, loss_gradients
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # the library's own, while it is imported

@@ -7,10 +7,8 @@ import pytest
 
 from gamlp.cli import main
 from gamlp.errors import FormatError, InputError, MissingFileError
-from gamlp.explain.comparison import differing_settings, write_comparison
-from gamlp.explain.figures import methods
+from gamlp.explain.comparison import behind, charts, differing_settings, summaries_of, write_comparison
 from gamlp.explain.figures.chart import drawn
-from gamlp.explain.run_summary import behind, summaries_of
 from gamlp.graph.store import save_graph
 from gamlp.storage.files import read_json, write_json
 
@@ -122,7 +120,7 @@ def test_settings_that_one_run_does_not_have(tmp_path):
 
 def test_the_chart_by_hand(tmp_path):
     write_run(tmp_path / "a", "sgc", [0.5, 0.9], recipe="no-recipe.toml")
-    (chart,) = methods.charts(summaries_of([tmp_path / "a"]))
+    (chart,) = charts(summaries_of([tmp_path / "a"]))
     with drawn(chart) as figure:
         (axes,) = figure.axes
         dots, mean = (line.get_xdata() for line in axes.lines[:2])

@@ -11,9 +11,9 @@ from run_files import undrawn
 from gamlp.cli import main
 from gamlp.explain.figures import SECTIONS, charts_of, write_run_figures
 from gamlp.explain.figures.chart import write_charts
+from gamlp.explain.figures.learning import write_curves
 from gamlp.explain.finished_run import open_run
 from gamlp.explain.report import render
-from gamlp.explain.tensorboard import write_curves
 from gamlp.storage.files import write_json
 
 
@@ -78,7 +78,7 @@ def test_without_tensorboard_it_says_what_to_install(tiny_graph, run_of, tmp_pat
 
 def test_a_name_with_control_characters_can_be_drawn(tiny_graph, run_of, tmp_path):
     graph = replace(tiny_graph, classes=("bell \x07", "escape \x1b[31m", "x" * 99))
-    (chart,) = charts_of("confusion", open_run(graph, run_of(graph)))
+    chart, *_ = charts_of("mistakes", open_run(graph, run_of(graph)))
     files = write_charts([chart], tmp_path / "figures")
     words = [text.text for text in ElementTree.parse(files[1]).iter("{http://www.w3.org/2000/svg}text")]
     assert {"bell �", "escape �[31m", "x" * 19 + "…"} <= set(words)

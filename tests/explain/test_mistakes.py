@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gamlp.explain import table
-from gamlp.explain.figures import accuracy
+from gamlp.explain import report
+from gamlp.explain.figures import mistakes
 from gamlp.explain.figures.calibration import calibration
-from gamlp.explain.figures.confusion import confused_pairs, confusion
 from gamlp.explain.finished_run import FinishedRun, open_run
 
 
@@ -21,29 +20,29 @@ def run(tiny_graph, run_of):
 
 
 def test_accuracy_by_degree_and_class(run):
-    assert [(one.name, one.nodes, one.accuracy) for one in accuracy.by_degree(run)] == [
+    assert [(one.name, one.nodes, one.accuracy) for one in mistakes.by_degree(run)] == [
         ("1–4", 3, pytest.approx(2 / 3)),
         ("5–8", 1, 0.0),
     ]
-    assert [(one.name, one.nodes, one.accuracy) for one in accuracy.by_class(run)] == [
+    assert [(one.name, one.nodes, one.accuracy) for one in mistakes.by_class(run)] == [
         ("green", 2, 1.0),
         ("blue", 2, 0.0),
     ]
 
 
 def test_confusion(run):
-    found = confusion(run, most=2)  # blue gives two mistakes; red and green take one each, red comes first
+    found = mistakes.confusion(run, most=2)  # blue gives two mistakes; red and green take one each, red comes first
     assert found.classes == ("red", "blue")
     assert found.counts.tolist() == [[0, 0, 0], [1, 0, 1]]  # of blue: one red, none blue, one of another class
     assert found.totals.tolist() == [0, 2]
-    pairs = {(pair.label, pair.predicted, pair.nodes, pair.share) for pair in confused_pairs(run)}
+    pairs = {(pair.label, pair.predicted, pair.nodes, pair.share) for pair in mistakes.confused_pairs(run)}
     assert pairs == {("blue", "red", 1, 0.5), ("blue", "green", 1, 0.5)}
 
 
 def test_doubted_labels_come_surest_first(run):
-    assert table.doubted(run).tolist() == [4, 8]
-    assert table.doubted(run, most=1).tolist() == [4]
-    assert table.doubted(run, least=0.8).tolist() == [4]
+    assert report.doubted(run).tolist() == [4, 8]
+    assert report.doubted(run, most=1).tolist() == [4]
+    assert report.doubted(run, least=0.8).tolist() == [4]
 
 
 def test_calibration_by_hand():
@@ -62,7 +61,7 @@ def test_perfect_calibration_has_no_error():
 
 
 def test_a_small_graph_shows_every_prediction(run):
-    found = table.page_table(run)
+    found = report.page_table(run)
     assert len(found["rows"]) == 10
     assert found["rows"][4] == ("node-4", 0, 0.9, 2, 3, 5)
     assert found["rows"][9] == ("node-9", 0, 0.4, -1, 0, 0)
@@ -70,12 +69,12 @@ def test_a_small_graph_shows_every_prediction(run):
 
 
 def test_of_a_large_graph_all_doubted_and_the_least_sure_are_kept(make_planted, monkeypatch):
-    monkeypatch.setattr(table, "ROWS", 60)
+    monkeypatch.setattr(report, "ROWS", 60)
     graph = make_planted()
     random = np.random.default_rng(0)
     probabilities = random.dirichlet([0.15] * 3, size=graph.nodes)
     run = FinishedRun("", {}, graph, 0, np.arange(graph.nodes), probabilities, None, [])
-    chosen = table.chosen_rows(run)
+    chosen = report.chosen_rows(run)
     wrong = [row for row in run.test if probabilities[row].argmax() != graph.labels[row]]
     doubted = {row for row in wrong if probabilities[row].max() >= 0.9}
     least_sure = sorted(run.test, key=lambda row: probabilities[row].max())[:30]
@@ -86,4 +85,4 @@ def test_of_a_large_graph_all_doubted_and_the_least_sure_are_kept(make_planted, 
 
 
 def test_long_names_are_cut():
-    assert table.shortened("x" * 500) == "x" * 119 + "…"
+    assert report.shortened("x" * 500) == "x" * 119 + "…"

@@ -5,9 +5,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from gamlp.explain import rings as search
-from gamlp.explain.figures.receptive import receptive_fields, share_within
-from gamlp.explain.rings import rings
+from gamlp.explain.figures import receptive
+from gamlp.explain.figures.receptive import receptive_fields, rings, share_within
 
 
 def test_rings_of_a_path_that_ends_in_a_star(tiny_graph):
@@ -22,7 +21,7 @@ def test_shares_by_hand(tiny_graph):
 
 @pytest.mark.parametrize("block", [1, 7, 2**22])
 def test_rings_equal_networkx_distances(planted, monkeypatch, block):
-    monkeypatch.setattr(search, "BLOCK", block)
+    monkeypatch.setattr(receptive, "BLOCK", block)
     adjacency = planted.adjacency
     other = nx.Graph()
     other.add_nodes_from(range(planted.nodes))

@@ -14,8 +14,7 @@ from gamlp.cli import main
 from gamlp.errors import FormatError
 from gamlp.explain.figures.chart import PALETTE, Chart, drawn
 from gamlp.explain.figures.learning import loss_charts, series, stage_marks
-from gamlp.explain.page import render_page
-from gamlp.explain.report import write_report
+from gamlp.explain.report import render_page, write_report
 from gamlp.graph.splits import Split
 from gamlp.storage.files import read_json, write_json
 

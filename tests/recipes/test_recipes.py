@@ -5,8 +5,7 @@ import pytest
 from gamlp.errors import FormatError, MissingFileError, SettingsError
 from gamlp.methods import method_named
 from gamlp.recipes import load_recipe, recipe_names
-from gamlp.recipes.recipe import recipe_from
-from gamlp.recipes.writer import as_toml, write_recipe
+from gamlp.recipes.recipe import as_toml, recipe_from, write_recipe
 
 
 @pytest.mark.parametrize("name", recipe_names())

@@ -11,7 +11,7 @@ from gamlp.errors import FormatError, InputError, MissingExtraError, MissingFile
 from gamlp.machine.facts import peak_bytes, reset_peak
 from gamlp.methods import method_named
 from gamlp.propagate.engines.local import LocalEngine
-from gamlp.recipes.writer import write_recipe
+from gamlp.recipes.recipe import write_recipe
 from gamlp.runs import comparison as module
 from gamlp.runs import run
 from gamlp.runs.comparison import (

@@ -8,7 +8,7 @@ import pytest
 from gamlp.errors import FormatError, SettingsError, StorageError
 from gamlp.graph.splits import Split
 from gamlp.propagate.engines.registry import EngineChoice
-from gamlp.recipes.writer import write_recipe
+from gamlp.recipes.recipe import write_recipe
 from gamlp.runs.record import read_run
 from gamlp.runs.run import open_run, train_run
 from gamlp.runs.spec import RunSpec, check_same_graph

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -65,9 +66,9 @@ def refuse_unused() -> None:
 
 def read_triples(graph: GraphOptions) -> Triples:
     """Read a folder of triples, or any graph."""
-    from gamlp.embed.sources import is_triples_folder, load_triples, triples_from
+    from gamlp.embed import load_triples, triples_from
 
-    if graph.what and len(graph.what) == 1 and is_triples_folder(Path(graph.what[0])):
+    if graph.what and len(graph.what) == 1 and (Path(graph.what[0]) / "triples.json").is_file():
         return load_triples(Path(graph.what[0]))
     return triples_from(common.read_source(graph.source()))
 
@@ -77,7 +78,7 @@ def facts(found: Embeddings, triples: Triples, out: Path, seconds: float) -> dic
     return {
         "out": str(out), "entities": triples.entities, "triples": len(triples),
         "relations": list(triples.relation_names), "seed": found.seed, "settings": found.settings.model_dump(),
-        "scores": found.scores.as_dict() if found.scores else None, "seconds": seconds,
+        "scores": asdict(found.scores) if found.scores else None, "seconds": seconds,
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,7 +61,7 @@ def explain(
         opened = opened_run(run, seed, root)
         if node is not None:
             story = explain_node(opened, node)
-            facts = {"run": str(run), "seed": opened.seed, **story.as_data()}
+            facts = {"run": str(run), "seed": opened.seed, **asdict(story)}
         elif hop_figure:
             facts = suited_hops(opened, out or run / "explain", runs or 50)
         else:
@@ -106,7 +107,7 @@ def report(
         else:
             page, files = one_reported(runs[0], out, figures, seed, root)
         if tensorboard is not None:
-            from gamlp.explain.tensorboard import write_curves
+            from gamlp.explain.figures.learning import write_curves
 
             files += write_curves(runs, tensorboard)
     if open_:
@@ -134,11 +135,11 @@ def one_reported(
 ) -> tuple[Path, list[Path]]:
     """Write the page of one run, and its figures where they are asked for."""
     from gamlp.explain.figures import write_run_figures
-    from gamlp.explain.page import write_page
     from gamlp.explain.report import render
+    from gamlp.storage.files import write_text
 
     opened = opened_run(run, seed, root)
-    page = write_page(render(opened), out or run / "report.html")
+    page = write_text(out or run / "report.html", render(opened))
     return page, [] if figures is None else write_run_figures(opened, figures)
 
 
@@ -169,7 +170,7 @@ def explained_run(opened: FinishedRun, out: Path) -> tuple[dict[str, Any], list[
     from gamlp.explain.figures import charts_of, receptive
     from gamlp.explain.figures.attention import explain_attention
     from gamlp.explain.figures.chart import write_charts
-    from gamlp.explain.figures.relations import relation_weights, single_relation_weights
+    from gamlp.explain.figures.relations import relation_weights
 
     tables = explain_attention(opened)
     reach = receptive.receptive_fields(opened.graph.adjacency, hops=max(2, tables[0].mean.shape[1] - 1))
@@ -188,8 +189,8 @@ def explained_run(opened: FinishedRun, out: Path) -> tuple[dict[str, Any], list[
         **{
             key: dict(zip(table.groups, table.mean.tolist(), strict=True))
             for key, table in (
-                ("relation_subsets", relation_weights(opened)),
-                ("relations", single_relation_weights(opened)),
+                ("relation_subsets", relation_weights(opened, "subsets")),
+                ("relations", relation_weights(opened, "relations")),
             )
             if table
         },

@@ -9,20 +9,10 @@ embeddings.scores.mrr      # of held-out triples; embeddings.scores.chance.mrr i
 from gamlp.embed.ranking import Ranking, Scores
 from gamlp.embed.result import Embeddings, load_embeddings
 from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
-from gamlp.embed.sources import load_triples, save_triples, triples_from
 from gamlp.embed.train import train_embeddings
-from gamlp.embed.triples import Triples
+from gamlp.embed.triples import Triples, load_triples, save_triples, triples_from
 
 __all__ = [
-    "EmbeddingSettings",
-    "Embeddings",
-    "Ranking",
-    "Scores",
-    "Triples",
-    "embedding_settings_from",
-    "load_embeddings",
-    "load_triples",
-    "save_triples",
-    "train_embeddings",
-    "triples_from",
-]
+    "EmbeddingSettings", "Embeddings", "Ranking", "Scores", "Triples", "embedding_settings_from", "load_embeddings",
+    "load_triples", "save_triples", "train_embeddings", "triples_from",
+]  # fmt: skip

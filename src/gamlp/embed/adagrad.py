@@ -5,9 +5,7 @@ For a row x with gradient g of width d, all gradients of the step for the same r
     v ← v + ‖g‖² / d,   x ← x − rate · g / (√v + ε)
 
 where g also has 3·λ·x|x|, the gradient of the regularization λ·Σ|x|³, once for each time that the row is an end or the
-relation of a true triple.
-
-One number v a row instead of d halves the memory of Adagrad. Ids are sorted, so that each
+relation of a true triple. One number v a row instead of d halves the memory of Adagrad. Ids are sorted, so that each
 row is read and written once; sums are taken in the order of the ids' places. Cost: O(touched rows · d).
 """
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gamlp.embed.scoring import Side
 from gamlp.embed.settings import EmbeddingSettings
 from gamlp.storage.files import Array
 
@@ -40,18 +39,13 @@ class Plan:
         """Return which of the training triples step takes, (B,); a batch may reach into the next epoch."""
         at = np.arange(step * self.size, (step + 1) * self.size)
         epochs, places = at // self.rows, at % self.rows
-        parts = [shuffled(places[epochs == epoch], self.rows, key=[self.seed, ORDER, epoch])
-                 for epoch in range(int(epochs[0]), int(epochs[-1]) + 1)]  # fmt: skip
-        return np.concatenate(parts)
+        keys = {epoch: [self.seed, ORDER, epoch] for epoch in range(int(epochs[0]), int(epochs[-1]) + 1)}
+        return np.concatenate([shuffled(places[epochs == one], self.rows, key=key) for one, key in keys.items()])
 
     def drawn(self, step: int) -> Array:
         """Return the entities that stand in for the right one, (chunks, negatives), any entity equally likely."""
         random = np.random.default_rng([self.seed, NEGATIVES, step])
         return random.integers(0, self.entities, (self.chunks, self.negatives))
-
-    def side(self, step: int) -> Side:
-        """Return which end is replaced: tail and head take turns."""
-        return "head" if step % 2 else "tail"
 
 
 def plan_for(settings: EmbeddingSettings, *, rows: int, entities: int, seed: int) -> Plan:

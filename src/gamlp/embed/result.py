@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import json
 import zipfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from gamlp.embed.ranking import Scores, scores_from
+from gamlp.embed.ranking import Ranking, Scores
 from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
 from gamlp.errors import FormatError, SettingsError, StorageError
 from gamlp.storage import huge_pages
@@ -46,63 +46,51 @@ def identity(settings: EmbeddingSettings, seed: int, fingerprint: str) -> dict[s
 
 def save_embeddings(folder: Path, embeddings: Embeddings, fingerprint: str) -> None:
     """Write the finished embeddings; the checkpoint goes when they are safe."""
-    write_array(folder / "entities.npy", embeddings.entities)
-    write_array(folder / "relations.npy", embeddings.relations)
+    tables = {folder / "entities.npy": embeddings.entities, folder / "relations.npy": embeddings.relations}
+    for path, table in tables.items():
+        write_array(path, table)
     facts = identity(embeddings.settings, embeddings.seed, fingerprint)
-    scores = embeddings.scores.as_dict() if embeddings.scores else None
-    facts |= {"relation_names": list(embeddings.relation_names), "scores": scores}
-    files = checksums_of(folder / f"{name}.npy" for name in ("entities", "relations"))
-    write_json(folder / "embeddings.json", {**facts, "files": files})
+    scores = asdict(embeddings.scores) if embeddings.scores else None
+    facts |= {"relation_names": list(embeddings.relation_names), "scores": scores, "files": checksums_of(tables)}
+    write_json(folder / "embeddings.json", facts)
     forget(folder / "checkpoint.npz")
 
 
 def load_embeddings(folder: Path, *, memory_map: bool = False) -> Embeddings:
     """Read finished embeddings."""
-    facts = read_json(folder / "embeddings.json")
+    path = folder / "embeddings.json"
+    facts = read_json(path)
     if not isinstance(facts, dict) or facts.get("format") != FORMAT:
         raise FormatError(f"{folder} does not hold embeddings of format {FORMAT}.\nRestore them, or make them again.")
     try:
         check_files(folder, facts.get("files", {}))
-        return Embeddings(
-            entities=read_array(folder / "entities.npy", memory_map=memory_map),
-            relations=read_array(folder / "relations.npy"),
-            scores=scores_from(facts["scores"]) if facts["scores"] else None,
-            settings=embedding_settings_from(facts["settings"]),
-            seed=facts["seed"],
-            relation_names=tuple(facts["relation_names"]),
-        )
+        entities = read_array(folder / "entities.npy", memory_map=memory_map)
+        relations, settings = read_array(folder / "relations.npy"), embedding_settings_from(facts["settings"])
+        found = facts["scores"]
+        scores = Scores(**{**found, "chance": Ranking(**found["chance"])}) if found else None
+        return Embeddings(entities, relations, scores, settings, facts["seed"], tuple(facts["relation_names"]))
     except (KeyError, TypeError, AttributeError) as error:
-        raise FormatError(
-            f"{folder / 'embeddings.json'} does not describe embeddings ({error}).\nRestore it, or make them again."
-        ) from error
+        raise FormatError(f"{path} does not describe embeddings ({error}).\nRestore it, or make it again.") from error
 
 
-def make_folder(folder: Path) -> None:
-    """Make the folder before the work begins, not find out after it that this cannot be done."""
-    try:
+def finished(folder: Path, facts: dict[str, Any]) -> Embeddings | None:
+    """Return the embeddings that `facts` describe, if the folder holds them; refuse it if it holds others."""
+    try:  # now, not after all the work
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StorageError(
-            f"The folder {folder} cannot be made: {error.strerror or error}.\nChoose another place for the embeddings."
-        ) from error
-
-
-def finished(folder: Path, facts: dict[str, Any]) -> bool:
-    """Tell whether the folder holds the embeddings that `facts` describe; refuse it if it holds others."""
+        why = error.strerror or error
+        raise StorageError(f"The folder {folder} cannot be made: {why}.\nChoose another place for it.") from error
     if not (folder / "embeddings.json").is_file():
-        return False
+        return None
     refuse_others(folder, read_json(folder / "embeddings.json"), facts)
-    return True
+    return load_embeddings(folder)
 
 
 def refuse_others(folder: Path, found: dict[str, Any], facts: dict[str, Any]) -> None:
     """Go on only with what was begun with the same triples, settings and seed."""
     names = {"format": "version of the format", "triples": "triples", "seed": "seed", "settings": "settings"}
-    for key, value in facts.items():
-        if found.get(key) != value:
-            raise SettingsError(
-                f"{folder} holds embeddings made with other {names[key]}.\nChoose another folder, or remove this one."
-            )
+    if others := [names[key] for key, value in facts.items() if found.get(key) != value]:
+        raise SettingsError(f"{folder} holds embeddings of other {others[0]}.\nChoose another folder, or remove it.")
 
 
 def save_checkpoint(folder: Path, arrays: dict[str, Array], step: int, facts: dict[str, Any]) -> None:

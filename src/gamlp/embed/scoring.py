@@ -5,6 +5,12 @@ One end of a triple and its relation make a query q; the score compares it with 
     ComplEx   s = ⟨q, x⟩           q = h·r for a tail, t·r̄ for a head (products of complex numbers)
     TransE    s = margin − ‖q − x‖   q = h + r for a tail, t − r for a head
 
+Both models keep one contract, with a gradient for each part:
+
+    query   the known end (B, d), the relation (B, d) → q (B, d); the gradient of q → those of the two
+    pairs   q (B, d), x (B, d), row against row → (B,); the gradient of q is added to `of_query`, that of x returned
+    table   q (…, m, d), x (…, n, d), all against all → (…, m, n); the gradient of the scores → those of q and x
+
 So the scores of m queries against n entities are one (m, d)×(d, n) product for both: O(m·n·d), and nothing of the size
 (m, n, d) is ever made. A row of d numbers has d/2 real parts first, then d/2 imaginary parts.
 
@@ -13,7 +19,8 @@ TransE uses the Euclidean norm, and entities keep their length (PyG's model brin
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -24,40 +31,17 @@ Side = Literal["head", "tail"]  # the end that is asked for
 NEAR = 1e-6  # squared distance below which TransE's gradient no longer grows
 
 
-class Scoring(Protocol):
-    """A way to score; both models keep this contract. q (…, m, d), x (…, n, d)."""
-
-    def query(self, known: Tensor, relation: Tensor, side: Side) -> Tensor:
-        """Return q (B, d) from the known end (B, d) and the relation (B, d)."""
-
-    def query_gradient(self, known: Tensor, relation: Tensor, gradient: Tensor, side: Side) -> tuple[Tensor, Tensor]:
-        """Return the gradients of the known end and the relation from that of q."""
-
-    def pairs(self, query: Tensor, other: Tensor) -> Tensor:
-        """Score row against row: (B, d), (B, d) → (B,)."""
-
-    def pairs_gradient(self, query: Tensor, other: Tensor, gradient: Tensor, of_query: Tensor) -> Tensor:
-        """Add the gradient of q to `of_query`, return that of x, from that of the scores (B,)."""
-
-    def table(self, query: Tensor, other: Tensor) -> Tensor:
-        """Score all against all: (…, m, d), (…, n, d) → (…, m, n)."""
-
-    def table_gradient(self, query: Tensor, other: Tensor, scores: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the gradients of q and x from that of the scores (…, m, n)."""
-
-
 class ComplEx:
     """Trouillon et al. 2016, "Complex embeddings for simple link prediction": Re⟨h, r, t̄⟩."""
 
     def query(self, known: Tensor, relation: Tensor, side: Side) -> Tensor:
         """Multiply by r for a tail, by its conjugate for a head."""
-        return times(known, relation) if side == "tail" else times_conjugate(known, relation)
+        return times(known, relation, conjugate=side == "head")
 
     def query_gradient(self, known: Tensor, relation: Tensor, gradient: Tensor, side: Side) -> tuple[Tensor, Tensor]:
         """Return the gradients of both factors of the product."""
-        if side == "tail":
-            return times_conjugate(gradient, relation), times_conjugate(gradient, known)
-        return times(gradient, relation), times_conjugate(known, gradient)
+        first, second = (gradient, known) if side == "tail" else (known, gradient)
+        return times(gradient, relation, conjugate=side == "tail"), times(first, second, conjugate=True)
 
     def pairs(self, query: Tensor, other: Tensor) -> Tensor:
         """Return ⟨q, x⟩."""
@@ -77,11 +61,11 @@ class ComplEx:
         return gradient @ other, gradient.transpose(-1, -2) @ query
 
 
+@dataclass(frozen=True)
 class TransE:
     """Bordes et al. 2013, "Translating embeddings for modeling multi-relational data": h + r ≈ t."""
 
-    def __init__(self, margin: float) -> None:
-        self.margin = margin
+    margin: float
 
     def query(self, known: Tensor, relation: Tensor, side: Side) -> Tensor:
         """Walk along r for a tail, against it for a head."""
@@ -115,26 +99,20 @@ class TransE:
         return of_query, weights.transpose(-1, -2) @ query - other * weights.sum(-2)[..., None]
 
 
+Scoring = ComplEx | TransE
+
+
 def scoring_for(settings: EmbeddingSettings) -> Scoring:
     """Return the model that the settings name."""
     return ComplEx() if settings.model == "complex" else TransE(settings.margin)
 
 
-def times(left: Tensor, right: Tensor) -> Tensor:
-    """Multiply complex rows."""
+def times(left: Tensor, right: Tensor, *, conjugate: bool = False) -> Tensor:
+    """Multiply complex rows by others, or by the conjugate of those."""
     (a, b), (c, d) = left.chunk(2, -1), right.chunk(2, -1)
+    first, second, sign = ((b, c), (a, d), -1) if conjugate else ((a, d), (b, c), 1)
     product = torch.empty_like(left)
     real, imaginary = product.chunk(2, -1)
-    torch.mul(a, c, out=real).addcmul_(b, d, value=-1)
-    torch.mul(a, d, out=imaginary).addcmul_(b, c)
-    return product
-
-
-def times_conjugate(left: Tensor, right: Tensor) -> Tensor:
-    """Multiply complex rows by the conjugate of others."""
-    (a, b), (c, d) = left.chunk(2, -1), right.chunk(2, -1)
-    product = torch.empty_like(left)
-    real, imaginary = product.chunk(2, -1)
-    torch.mul(a, c, out=real).addcmul_(b, d)
-    torch.mul(b, c, out=imaginary).addcmul_(a, d, value=-1)
+    torch.mul(a, c, out=real).addcmul_(b, d, value=-sign)
+    torch.mul(*first, out=imaginary).addcmul_(*second, value=sign)
     return product

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from gamlp.errors import SettingsError, did_you_mean
+from gamlp.errors import SettingsError
+from gamlp.settings import checked
 
 Count = Annotated[int, Field(ge=1)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -45,18 +46,7 @@ class EmbeddingSettings(BaseModel):
 
 def embedding_settings_from(values: dict[str, Any]) -> EmbeddingSettings:
     """Check `values`; an unknown key or an impossible value is one clear SettingsError."""
-    for key in values:
-        if key not in EmbeddingSettings.model_fields:
-            raise SettingsError(
-                f"Embeddings have no setting '{key}'.\n{did_you_mean(key, EmbeddingSettings.model_fields)}"
-            )
-    try:
-        return check_settings(EmbeddingSettings(**values))
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = str(first["loc"][0])
-        usual = EmbeddingSettings.model_fields[key].default
-        raise SettingsError(f"Setting {key} = {values[key]!r}: {first['msg']}.\nIts default is {usual!r}.") from None
+    return check_settings(checked(EmbeddingSettings, values, of="gamlp embed"))
 
 
 def check_settings(settings: EmbeddingSettings) -> EmbeddingSettings:

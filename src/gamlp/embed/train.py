@@ -14,19 +14,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from gamlp.embed import result
 from gamlp.embed.batches import plan_for
-from gamlp.embed.held_out import hold_out
-from gamlp.embed.ranking import evaluate
-from gamlp.embed.result import (
-    Embeddings,
-    finished,
-    identity,
-    load_checkpoint,
-    load_embeddings,
-    make_folder,
-    save_checkpoint,
-    save_embeddings,
-)
+from gamlp.embed.ranking import evaluate, hold_out
+from gamlp.embed.result import Embeddings
 from gamlp.embed.scoring import scoring_for
 from gamlp.embed.settings import EmbeddingSettings, check_settings
 from gamlp.embed.step import Tables, take_step
@@ -51,49 +42,33 @@ def train_embeddings(
     settings = check_settings(settings or EmbeddingSettings())
     triples.check()
     with locked(folder) if folder else nullcontext():
-        return learn(triples, settings, seed=seed, folder=folder)
-
-
-def learn(triples: Triples, settings: EmbeddingSettings, *, seed: int, folder: Path | None) -> Embeddings:
-    """Go on from what is in the folder to the end."""
-    fingerprint = triples.fingerprint() if folder else ""
-    facts = identity(settings, seed, fingerprint)
-    if folder:
-        make_folder(folder)
-        if finished(folder, facts):
-            return load_embeddings(folder)
-    held_out = hold_out(triples, settings.held_out, seed=seed)
-    tables = start_or_resume(triples, settings, seed, folder, facts)
-    run(triples, settings, seed, tables, held_out.rows, folder, facts)
-    embeddings = Embeddings(
-        entities=tables.entities.numpy(),
-        relations=tables.relations.numpy(),
-        scores=evaluate(scoring_for(settings), tables.entities, tables.relations, held_out),
-        settings=settings,
-        seed=seed,
-        relation_names=triples.relation_names,
-    )
-    if folder:
-        save_embeddings(folder, embeddings, fingerprint)
-    return embeddings
+        fingerprint = triples.fingerprint() if folder else ""
+        facts = result.identity(settings, seed, fingerprint)
+        if folder and (found := result.finished(folder, facts)):
+            return found
+        held_out = hold_out(triples, settings.held_out, seed=seed)
+        tables = start_or_resume(triples, settings, seed, folder, facts)
+        run(triples, settings, seed, tables, held_out.rows, folder, facts)
+        scores = evaluate(scoring_for(settings), tables.entities, tables.relations, held_out)
+        learned = tables.entities.numpy(), tables.relations.numpy()
+        embeddings = Embeddings(*learned, scores, settings, seed, triples.relation_names)
+        if folder:
+            result.save_embeddings(folder, embeddings, fingerprint)
+        return embeddings
 
 
 def start_or_resume(
     triples: Triples, settings: EmbeddingSettings, seed: int, folder: Path | None, facts: dict[str, Any]
 ) -> Tables:
     """Read the checkpoint, or spread the rows evenly over ±(margin + 2) / d."""
-    checkpoint = load_checkpoint(folder, facts) if folder else None
-    if checkpoint:
+    if folder and (checkpoint := result.load_checkpoint(folder, facts)):
         arrays, step = checkpoint
         return Tables(**{name: torch.from_numpy(array) for name, array in arrays.items()}, step=step)
     random = torch.Generator().manual_seed(seed)
     spread = (settings.margin + 2) / settings.dimension
-    entities, relations = (
-        torch.from_numpy(huge_pages.empty((count, settings.dimension), np.float32)).uniform_(
-            -spread, spread, generator=random
-        )
-        for count in (triples.entities, len(triples.relation_names))
-    )
+    counts = triples.entities, len(triples.relation_names)
+    empty = [torch.from_numpy(huge_pages.empty((count, settings.dimension), np.float32)) for count in counts]
+    entities, relations = (rows.uniform_(-spread, spread, generator=random) for rows in empty)
     return Tables(entities, relations, torch.zeros(len(entities)), torch.zeros(len(relations)))
 
 
@@ -117,6 +92,6 @@ def run(
             advance(note=f"loss {value:.3f}" if report else "")
             if folder and time.monotonic() - saved > pause:
                 begun = time.monotonic()
-                save_checkpoint(folder, tables.arrays(), tables.step, facts)
+                result.save_checkpoint(folder, tables.arrays(), tables.step, facts)
                 saved = time.monotonic()
                 pause = max(SAVE_EVERY, 10 * (saved - begun))

@@ -17,8 +17,7 @@ from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.runs.record import read_record
 from gamlp.runs.seed_files import check_kept
-from gamlp.runs.spec import RunSpec
-from gamlp.runs.spec import check_same_graph as same_fingerprints
+from gamlp.runs.spec import RunSpec, check_same_graph
 from gamlp.storage.files import Array, read_array, read_json
 
 
@@ -62,7 +61,7 @@ class FinishedRun:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """The names of the C classes, which are the graph's own (`check_same_graph`)."""
+        """The names of the C classes, which are the graph's own (`check_own_graph`)."""
         return self.graph.classes
 
     @property
@@ -77,12 +76,9 @@ class FinishedRun:
 
     @cached_property
     def test(self) -> Array:
-        """Where the labelled test nodes stand among the rows."""
-        return self.places(self.split.test[self.graph.labels[self.split.test] >= 0])
-
-    def places(self, nodes: Array) -> Array:
-        """Return where `nodes` stand among the rows; nodes that were not predicted are left out."""
-        return np.flatnonzero(np.isin(self.rows, nodes, assume_unique=True))
+        """Where the labelled test nodes stand among the rows; those that were not predicted are left out."""
+        labelled = self.split.test[self.graph.labels[self.split.test] >= 0]
+        return np.flatnonzero(np.isin(self.rows, labelled, assume_unique=True))
 
     def name_of(self, node: int) -> str:
         """Return the id that came in."""
@@ -100,15 +96,13 @@ class FinishedRun:
 
 def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> FinishedRun:
     """Read what a seed of a finished run left; by default the best seed on validation."""
-    record = read_record(folder)
-    if "result" not in record:
-        raise MissingFileError(f"{folder} is not finished.\nFinish it with: gamlp train --resume {folder}")
+    record = finished_record(folder)
     chosen = int(record["result"]["best_seed"] if seed is None else seed)
     place = folder / f"seed-{chosen}"
     if not (place / "rows.npy").exists():
         raise MissingFileError(f"{folder} has no seed {chosen}.\nIt has: {', '.join(map(str, record['seeds']))}.")
     check_kept(place, record=record)
-    check_same_graph(record, place, graph)
+    check_own_graph(record, place, graph)
     rows, probabilities = read_array(place / "rows.npy"), read_array(place / "probabilities.npy")
     if (len(rows) and int(rows.max()) >= graph.nodes) or probabilities.shape[1] != len(graph.classes):
         raise ShapeError(
@@ -117,24 +111,21 @@ def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> Finished
             "The graph has changed since the run. Restore its files, or train again."
         )
     weights = place / "attention.npy"
-    return FinishedRun(
-        folder=folder,
-        record=record,
-        graph=graph,
-        seed=chosen,
-        rows=rows,
-        probabilities=probabilities,
-        attention=read_array(weights) if weights.exists() else None,
-        history=read_json(place / "history.json"),
-    )
+    attention, history = read_array(weights) if weights.exists() else None, read_json(place / "history.json")
+    return FinishedRun(folder, record, graph, chosen, rows, probabilities, attention, history)
 
 
-def check_same_graph(record: dict[str, Any], seed_folder: Path, graph: Graph) -> None:
-    """Refuse a graph that is not the one of the run, and name what differs.
+def finished_record(folder: Path) -> dict[str, Any]:
+    """Read run.json of a run that has its result."""
+    record = read_record(folder)
+    if "result" not in record:
+        raise MissingFileError(f"{folder} is not finished.\nFinish it with: gamlp train --resume {folder}")
+    return record
 
-    A run of 0.1.0 has one fingerprint, of adjacency and features; its model tells the classes.
-    """
-    same_fingerprints(RunSpec.model_validate(record), graph)
+
+def check_own_graph(record: dict[str, Any], seed_folder: Path, graph: Graph) -> None:
+    """Refuse a graph that is not the one of the run, and name what differs; of 0.1.0 the model tells the classes."""
+    check_same_graph(RunSpec.model_validate(record), graph)
     model = seed_folder / "model.json"
     if model.exists() and tuple(read_json(model).get("classes", graph.classes)) != graph.classes:
         raise StorageError(

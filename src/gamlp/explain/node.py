@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
 
 import numpy as np
 
 from gamlp.errors import IdError
+from gamlp.explain.figures.receptive import rings
 from gamlp.explain.finished_run import FinishedRun
-from gamlp.explain.rings import rings
 from gamlp.graph.graph import Graph
 from gamlp.storage.files import Array
 
 LIMIT = 20_000_000  # adjacency entries read for one ring at most
+TOP = 5  # classes that are named
 COMPARED = 100_000  # names compared for a suggestion at most
 
 
@@ -49,12 +50,8 @@ class NodeStory:
     rings: list[Ring]
     cut_at: int | None  # the first ring that was too large to look at
 
-    def as_data(self) -> dict[str, Any]:
-        """Return plain numbers and strings, for JSON."""
-        return {**vars(self), "rings": [vars(ring) for ring in self.rings]}
 
-
-def explain_node(run: FinishedRun, text: str, *, top: int = 5) -> NodeStory:
+def explain_node(run: FinishedRun, text: str) -> NodeStory:
     """Tell the story of the node whose id, as it came in, is `text`."""
     node = find_node(run.graph, text)
     place = int(np.searchsorted(run.rows, node))
@@ -64,14 +61,14 @@ def explain_node(run: FinishedRun, text: str, *, top: int = 5) -> NodeStory:
             "Train with --set rows=all to predict every node."
         )
     chances, label = run.probabilities[place], int(run.labels[place])
-    best = np.argsort(-chances, kind="stable")[:top]
+    best = np.argsort(-chances, kind="stable")[:TOP]
     weights = None if run.attention is None else run.attention[place]
-    around, cut_at = rings_of(run, node, int(best[0]), weights, top=top)
+    around, cut_at = rings_of(run, node, int(best[0]), weights)
     return NodeStory(
         name=run.name_of(node),
         node=node,
         degree=int(run.degrees[place]),
-        member=member_of(run, node),
+        member=next((name for name in ("train", "valid", "test") if np.isin(node, getattr(run.split, name))), ""),
         label=run.classes[label] if label >= 0 else None,
         predicted=run.classes[best[0]],
         confidence=float(chances[best[0]]),
@@ -81,9 +78,7 @@ def explain_node(run: FinishedRun, text: str, *, top: int = 5) -> NodeStory:
     )
 
 
-def rings_of(
-    run: FinishedRun, node: int, predicted: int, weights: Array | None, *, top: int
-) -> tuple[list[Ring], int | None]:
+def rings_of(run: FinishedRun, node: int, predicted: int, weights: Array | None) -> tuple[list[Ring], int | None]:
     """Count the training labels around a node, as far as it looks: K hops, or 2 where hops are not weighed."""
     hops = 2 if weights is None else len(weights) - 1
     known = np.full(run.graph.nodes, -1, dtype=np.int64)
@@ -93,26 +88,11 @@ def rings_of(
         labels = known[ids]
         counts = np.bincount(labels[labels >= 0], minlength=len(run.classes))
         labelled = int(counts.sum())
-        order = [number for number in np.argsort(-counts, kind="stable")[:top] if counts[number]]
-        found.append(
-            Ring(
-                hop=hop,
-                weight=None if weights is None else float(weights[hop]),
-                nodes=len(ids),
-                labelled=labelled,
-                classes={run.classes[number]: int(counts[number]) for number in order},
-                support=int(counts[predicted]) / labelled if labelled else None,
-            )
-        )
+        order = [number for number in np.argsort(-counts, kind="stable")[:TOP] if counts[number]]
+        classes = {run.classes[number]: int(counts[number]) for number in order}
+        support = int(counts[predicted]) / labelled if labelled else None
+        found.append(Ring(hop, None if weights is None else float(weights[hop]), len(ids), labelled, classes, support))
     return found, None if len(found) > hops else len(found)
-
-
-def member_of(run: FinishedRun, node: int) -> str:
-    """Return the set a node stands in."""
-    for name in ("train", "valid", "test"):
-        if np.isin(node, getattr(run.split, name)):
-            return name
-    return ""
 
 
 def find_node(graph: Graph, text: str) -> int:
@@ -132,14 +112,7 @@ def find_node(graph: Graph, text: str) -> int:
 
 def suggestion(text: str, names: Array) -> str:
     """Say which names are like `text`: of very many, those that begin alike are compared."""
-    known = [str(name) for name in names] if len(names) <= COMPARED else begins_like(text, names)
-    close = difflib.get_close_matches(text, known, n=3, cutoff=0.6)
-    if close:
+    alike = (name for name in map(str, names) if len(names) <= COMPARED or name.startswith(text[:2]))
+    if close := difflib.get_close_matches(text, list(islice(alike, COMPARED)), n=3, cutoff=0.6):
         return f"Did you mean {' or '.join(repr(name) for name in close)}?"
     return f"Ids look like this: {', '.join(str(name) for name in names[:3])}."
-
-
-def begins_like(text: str, names: Array) -> list[str]:
-    """Return the names with the same first two letters, at most as many as are compared."""
-    start = text[:2]
-    return [name for name in map(str, names) if name.startswith(start)][:COMPARED]

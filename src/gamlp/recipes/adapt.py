@@ -39,15 +39,9 @@ class Outline:
     def of(cls, graph: Graph, split: Split) -> Outline:
         """Count; of the features about a thousand rows are looked at."""
         sample = _sample(graph.features, graph.nodes if graph.targets is None else len(graph.targets))
-        return cls(
-            nodes=graph.nodes,
-            entries=graph.adjacency.entries,
-            features=graph.features.shape[1],
-            classes=len(graph.classes),
-            training=len(split.train),
-            sparse=bool((sample == 0).mean() > 0.5) if sample.size else False,
-            relations=len(graph.relations),
-        )
+        sparse = bool((sample == 0).mean() > 0.5) if sample.size else False
+        counts = graph.nodes, graph.adjacency.entries, graph.features.shape[1], len(graph.classes), len(split.train)
+        return cls(*counts, sparse, len(graph.relations))
 
     @property
     def few_labels(self) -> bool:
@@ -74,15 +68,12 @@ def adapted_method(outline: Outline) -> str:
 
 def adapted(outline: Outline) -> dict[str, Any]:
     """Return the settings that depend on the graph."""
-    shared = {
+    chosen = {
         "feature_scaling": "unit" if outline.sparse else "standard",
         "components": 256 if outline.features > 512 else 0,
-        "keep_stage": "best",
-        "reliable_from": "all",
-        "label_folds": 10,
-        "evaluate_every": 2,
-    }
-    chosen = {**shared, **(for_few_labels(outline) if outline.few_labels else for_many_labels(outline))}
+        "keep_stage": "best", "reliable_from": "all", "label_folds": 10, "evaluate_every": 2,
+        **(for_few_labels(outline) if outline.few_labels else for_many_labels(outline)),
+    }  # fmt: skip
     if outline.relations:  # as NARS does: the mean over all neighbours of a subset; most types are two steps apart
         chosen |= {"normalization": 0.0, "self_loops": False, "hops": 4, "reliable_from": "split"}
     return chosen
@@ -92,42 +83,21 @@ def for_few_labels(outline: Outline) -> dict[str, Any]:
     """Return a small network, trained on all rows at once; few neighbours need more hops."""
     dense = outline.entries >= 10 * outline.nodes
     return {
-        "hops": 5 if dense else 8,
-        "normalization": 0.0 if dense else 0.5,
-        "hop_layers": 0,
-        "hidden": 128,
-        "head_layers": 2,
-        "jk_layers": 1,
-        "residual": False,
-        "batch_norm": False,
-        "input_dropout": 0.5,
-        "label_hops": 5 if dense else 10,
-        "label_layers": 1,
-        "learning_rate": 0.01,
-        "weight_decay": 0.001,
-        "epochs": [200, 160, 160],
-        "patience": 160,
-        "threshold": 0.7,
-        "temperature": 0.5,
-        "consistency_decay": 0.9,
-        "consistency_threshold": 0.3,
-    }
+        "hops": 5 if dense else 8, "normalization": 0.0 if dense else 0.5,
+        "hop_layers": 0, "hidden": 128, "head_layers": 2, "jk_layers": 1, "residual": False, "batch_norm": False,
+        "label_hops": 5 if dense else 10, "label_layers": 1,
+        "input_dropout": 0.5, "learning_rate": 0.01, "weight_decay": 0.001, "epochs": [200, 160, 160], "patience": 160,
+        "threshold": 0.7, "temperature": 0.5, "consistency_decay": 0.9, "consistency_threshold": 0.3,
+    }  # fmt: skip
 
 
 def for_many_labels(outline: Outline) -> dict[str, Any]:
     """Return a network with a net a hop, wider with more labels, and batches of an eighth of them."""
+    few, many = outline.training < 20_000, outline.training >= 100_000
     return {
-        "hops": 5,
-        "normalization": 0.0,
-        "self_loops": False,
-        "hop_layers": 2,
-        "hidden": 128 if outline.training < 20_000 else 256 if outline.training < 100_000 else 512,
-        "head_layers": 2 if outline.training < 20_000 else 4,
-        "jk_layers": 2,
-        "label_hops": 3,
-        "label_layers": 2,
-        "learning_rate": 0.003 if outline.training < 100_000 else 0.001,
-        "batch_size": min(max(outline.training // 8, 200), 10_000),
-        "epochs": [60, 30, 30],
-        "patience": 30,
-    }
+        "hops": 5, "normalization": 0.0, "self_loops": False,
+        "hop_layers": 2, "hidden": 128 if few else 512 if many else 256, "head_layers": 2 if few else 4, "jk_layers": 2,
+        "label_hops": 3, "label_layers": 2,
+        "learning_rate": 0.001 if many else 0.003, "batch_size": min(max(outline.training // 8, 200), 10_000),
+        "epochs": [60, 30, 30], "patience": 30,
+    }  # fmt: skip

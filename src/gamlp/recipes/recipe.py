@@ -7,9 +7,11 @@ each later one winning over the earlier. A recipe is a TOML file, in the package
 
 from __future__ import annotations
 
+import json
+import re
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,10 +19,10 @@ from typing import Any
 from gamlp.errors import FormatError, MissingFileError, SettingsError, did_you_mean
 from gamlp.methods import Method, method_named
 from gamlp.recipes.adapt import Outline, adapted, adapted_method
+from gamlp.storage.files import write_text
 
 Published = tuple[float, float | None]  # mean and std in %; not everyone publishes a std
-TEXTS = {"title", "source", "method"}
-KEYS = TEXTS | {"adapt", "sizes", "published", "settings", "methods"}
+TEXTS = ("title", "source", "method")
 
 
 @dataclass(frozen=True)
@@ -29,30 +31,24 @@ class Recipe:
 
     name: str
     title: str
-    source: str
-    method: str  # what `gamlp train` runs when no method is named
+    source: str = ""
+    method: str = "gamlp-jk"  # what `gamlp train` runs when no method is named
     adapt: bool = False  # whether settings not given here are fitted to the graph's sizes
     sizes: Mapping[str, int] = field(default_factory=dict)  # features, classes, subsets: gives the parameter count
     published: Mapping[str, Published] = field(default_factory=dict)  # method → test accuracy in %, std
     settings: Mapping[str, Any] = field(default_factory=dict)
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
-    def resolve(
-        self, method: Method, overrides: Mapping[str, Any] | None = None, outline: Outline | None = None
-    ) -> Any:
+    def resolve(self, method: Method, overrides: Mapping[str, Any] = {}, outline: Outline | None = None) -> Any:
         """Return the settings of one run of a method; an override that contradicts the method's name is refused."""
         common = {**(adapted(outline) if self.adapt and outline is not None else {}), **self.settings}
-        method.check_overrides(overrides or {})
-        values = {**method.shared(common), **method.fixed, **self.own(method), **(overrides or {})}
-        return method.settings_from(values)
+        method.check_overrides(overrides)
+        own = {**self.methods.get(method.base, {}), **self.methods.get(method.name, {})}
+        return method.settings_from({**method.shared(common), **method.fixed, **own, **overrides})
 
     def method_for(self, outline: Outline) -> str:
         """Return what is run on such a graph when no method is named."""
         return adapted_method(outline) if self.adapt else self.method
-
-    def own(self, method: Method) -> dict[str, Any]:
-        """Return what the recipe says of this method alone: first of its base, then of its whole name."""
-        return {**self.methods.get(method.base, {}), **self.methods.get(method.name, {})}
 
 
 def recipe_names() -> list[str]:
@@ -67,9 +63,9 @@ def load_recipe(name: str | Path) -> Recipe:
     if str(name) in recipe_names():
         text = (resources.files("gamlp.recipes") / f"{name}.toml").read_text(encoding="utf-8")
     elif path.suffix == ".toml":
-        if not path.is_file():  # nor a pipe, which may never end
-            raise MissingFileError(f"The recipe {path} cannot be read: there is no such file.\nIs the path right?")
         try:
+            if not path.is_file():  # nor a pipe, which may never end
+                raise FileNotFoundError("there is no such file")
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise MissingFileError(f"The recipe {path} cannot be read ({error}).\nIs the path right?") from error
@@ -85,28 +81,19 @@ def load_recipe(name: str | Path) -> Recipe:
 def recipe_from(name: str, content: dict[str, Any]) -> Recipe:
     """Check the content of a recipe file: every key is known, every setting possible."""
     check_tables(name, content)
-    recipe = Recipe(
-        name=name,
-        title=content.get("title", name),
-        source=content.get("source", ""),
-        method=content.get("method", "gamlp-jk"),
-        adapt=content.get("adapt", False),
-        sizes=content.get("sizes", {}),
-        published={method: published_of(name, values) for method, values in content.get("published", {}).items()},
-        settings=content.get("settings", {}),
-        methods=content.get("methods", {}),
-    )
-    recipe.resolve(method_named(recipe.method))
-    for other in recipe.methods:
-        recipe.resolve(method_named(other))
+    published = {method: published_of(name, values) for method, values in content.get("published", {}).items()}
+    recipe = Recipe(**{"name": name, "title": name, **content, "published": published})
+    for method in (recipe.method, *recipe.methods):
+        recipe.resolve(method_named(method))
     return recipe
 
 
 def check_tables(name: str, content: dict[str, Any]) -> None:
     """Refuse unknown keys, and a value of the wrong kind."""
+    known = {one.name for one in fields(Recipe)} - {"name"}
     for key, value in content.items():
-        if key not in KEYS:
-            raise SettingsError(f"Recipe {name}: there is no key '{key}'.\n{did_you_mean(key, KEYS)}")
+        if key not in known:
+            raise SettingsError(f"Recipe {name}: there is no key '{key}'.\n{did_you_mean(key, known)}")
         kind: type = str if key in TEXTS else bool if key == "adapt" else dict
         if not isinstance(value, kind):
             words = {str: "text in quotes", bool: "true or false", dict: f"a table, [{key}]"}[kind]
@@ -122,3 +109,36 @@ def published_of(recipe: str, values: Any) -> Published:
     if not numbers or len(values) not in (1, 2):
         raise SettingsError(f"Recipe {recipe}: published = {values!r}.\nWrite [mean] or [mean, std], in %.")
     return float(values[0]), float(values[1]) if len(values) == 2 else None
+
+
+def write_recipe(path: Path, content: Mapping[str, Any]) -> Recipe:
+    """Write `content` as TOML (text, numbers, booleans, lists of these, tables) and return it as it is read back."""
+    return load_recipe(write_text(path, as_toml(content)))
+
+
+def as_toml(content: Mapping[str, Any], prefix: str = "") -> str:
+    """Return keys, then tables, as TOML."""
+    plain = {key: value for key, value in content.items() if not isinstance(value, Mapping)}
+    lines = [f"{bare(key)} = {literal(value)}\n" for key, value in plain.items()]
+    for key, table in content.items():
+        if isinstance(table, Mapping):
+            inner = as_toml(table, f"{prefix}{bare(key)}.")
+            holds_only_tables = table and all(isinstance(value, Mapping) for value in table.values())
+            lines.append(inner if holds_only_tables else f"\n[{prefix}{bare(key)}]\n{inner}")
+    return "".join(lines)
+
+
+def bare(key: str) -> str:
+    """Quote a key where TOML needs it."""
+    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else literal(key)
+
+
+def literal(value: Any) -> str:
+    """Return one value."""
+    if isinstance(value, bool | str):  # TOML has the words and escapes of JSON, and one control character more
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{bare(key)} = {literal(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(literal(item) for item in value) + "]"
+    return repr(value)  # whole numbers, and floats with every digit: 0.001, 1e-05

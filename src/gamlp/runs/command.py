@@ -10,7 +10,7 @@ import tomllib
 from typing import Any
 
 from gamlp.errors import SettingsError
-from gamlp.recipes.writer import literal
+from gamlp.recipes.recipe import literal
 from gamlp.runs.spec import Spec, usual_engine
 
 

@@ -21,7 +21,7 @@ from gamlp.graph.graph import Graph
 from gamlp.methods import Method, method_named
 from gamlp.pipeline import Pipeline, hide_labels
 from gamlp.progress import progress
-from gamlp.recipes.writer import write_recipe
+from gamlp.recipes.recipe import write_recipe
 from gamlp.runs.comparison import published_in
 from gamlp.runs.run import hop_source_of
 from gamlp.runs.search_space import suggested

@@ -71,12 +71,18 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def write_text(path: Path, text: str) -> Path:
+    """Write text as UTF-8, whole or not at all; return the path."""
+    with replacing(path) as file:
+        file.write(text.encode())
+    return path
+
+
 def write_json(path: Path, content: object) -> None:
     """Write `content` as readable JSON with a checksum, whole or not at all."""
     if isinstance(content, dict):  # what is no object has no place for one
         content = {**content, "checksum": json_digest(content)}
-    with replacing(path) as file:
-        file.write((json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode())
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_json(path: Path) -> Any:

@@ -72,8 +72,7 @@ def given_embeddings(graph: HeteroGraph, path: Path) -> Array:
 
 def trained_embeddings(graph: HeteroGraph, settings: EmbeddingSettings, *, cache: Path | None) -> Array:
     """Train an embedding for every node on the triples (head, relation, tail), or find it in the cache; (N, d)."""
-    from gamlp.embed.sources import triples_from
-    from gamlp.embed.train import train_embeddings
+    from gamlp.embed import train_embeddings, triples_from
 
     triples = triples_from(graph)
     place = None if cache is None else cache / f"embeddings-{digest(triples.fingerprint(), settings.model_dump_json())}"

@@ -30,8 +30,8 @@ class Section:
 
 
 SECTIONS = (
-    Section("learning", "Learning", "", ("learning", "reliable")),
-    Section("mistakes", "Mistakes on test nodes", "", ("confusion", "accuracy")),
+    Section("learning", "Learning", "", ("learning",)),
+    Section("mistakes", "Mistakes on test nodes", "", ("mistakes",)),
     Section("calibration", "Calibration", "How often predictions of each confidence are right.", ("calibration",)),
     Section(
         "attention",
@@ -61,5 +61,5 @@ def write_run_figures(run: FinishedRun, folder: Path) -> list[Path]:
     with progress("figures", total=len(SECTIONS)) as advance:
         for section in SECTIONS:
             files += write_charts(section.charts(run), folder)
-            advance(1)
+            advance()
     return files

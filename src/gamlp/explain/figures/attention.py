@@ -51,14 +51,8 @@ def weights_chart(weights: Weights, *, ylabel: str = "", note: str = "") -> Char
     relative = weights.relative
     low = min(0.9, float(np.floor(10 * relative.min(initial=1.0)) / 10))
     columns = [f"hop {hop}" for hop in range(relative.shape[1])]
-    cells = Cells(
-        style="heat",
-        rows=weights.groups,
-        nodes=weights.nodes.tolist(),
-        columns=columns,
-        texts=[[f"{value:.3f}" for value in row] for row in weights.mean],
-        shares=(relative - low) / (1 - low),
-    )
+    texts = [[f"{value:.3f}" for value in row] for row in weights.mean]
+    cells = Cells(weights.groups, weights.nodes.tolist(), columns, texts, shares=(relative - low) / (1 - low))
     rows = [
         (group, count, *(f"{value:.6f}" for value in row))
         for group, count, row in zip(weights.groups, cells.nodes, weights.mean, strict=True)
@@ -78,20 +72,17 @@ def explain_attention(run: FinishedRun, *, seed: int = 0) -> list[Weights]:
     ]
 
 
-def heat_map(
-    attention: Array, degrees: Array, *, ranges: Sequence[Range] = PAPER_RANGES, sample: int = 20, seed: int = 0
-) -> Weights:
+def heat_map(attention: Array, degrees: Array, *, sample: int = 20, seed: int = 0) -> Weights:
     """Return the mean weights of `sample` nodes drawn from each range.  attention (R, K+1), degrees (R,)."""
     random = np.random.default_rng([seed, 0xA77])
-    members = {name_of(one): np.flatnonzero(within(degrees, one)) for one in ranges}
+    members = by_range(degrees, PAPER_RANGES)
     drawn = {name: random.choice(ids, min(sample, len(ids)), replace=False) for name, ids in members.items()}
     return means("attention", f"Attention by degree, {sample} nodes each", attention, drawn)
 
 
-def by_degree(attention: Array, degrees: Array, *, ranges: Sequence[Range] = ALL_RANGES) -> Weights:
+def by_degree(attention: Array, degrees: Array) -> Weights:
     """Return the mean weights of all nodes of each range."""
-    members = {name_of(one): np.flatnonzero(within(degrees, one)) for one in ranges}
-    return means("attention-by-degree", "Attention by degree, all nodes", attention, members)
+    return means("attention-by-degree", "Attention by degree, all nodes", attention, by_range(degrees, ALL_RANGES))
 
 
 def by_outcome(attention: Array, right: Array) -> Weights:
@@ -110,20 +101,16 @@ def means(name: str, title: str, attention: Array, members: dict[str, Array]) ->
     """Average the rows of each group; groups without a node are left out."""
     filled = {group: ids for group, ids in members.items() if len(ids)}
     average = [attention[ids].mean(axis=0, dtype=np.float64) for ids in filled.values()]
-    return Weights(
-        name,
-        title,
-        tuple(filled),
-        np.array([len(ids) for ids in filled.values()], dtype=np.int64),
-        np.array(average).reshape(len(filled), attention.shape[1]),
-    )
+    nodes = np.array([len(ids) for ids in filled.values()], dtype=np.int64)
+    return Weights(name, title, tuple(filled), nodes, np.array(average).reshape(len(filled), attention.shape[1]))
 
 
-def within(degrees: Array, limits: Range) -> Array:
-    """Return which degrees lie in a range."""
-    low, high = limits
-    inside = degrees >= low
-    return inside if high is None else inside & (degrees <= high)
+def by_range(degrees: Array, ranges: Sequence[Range]) -> dict[str, Array]:
+    """Return where the degrees of each range stand, by its name."""
+    return {
+        name_of((low, high)): np.flatnonzero((degrees >= low) & (degrees <= (np.inf if high is None else high)))
+        for low, high in ranges
+    }
 
 
 def name_of(limits: Range) -> str:

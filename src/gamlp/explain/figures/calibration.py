@@ -9,16 +9,12 @@ the share that is right. The expected calibration error is the mean gap (Guo et 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gamlp.explain.figures.chart import BAR, SECOND, SOFT, Chart
+from gamlp.explain.figures.chart import BAR, SECOND, SOFT, Axes, Chart
 from gamlp.explain.finished_run import FinishedRun
 from gamlp.storage.files import Array
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,20 +34,13 @@ def charts(run: FinishedRun) -> list[Chart]:
         return []
     found = calibration(run.confidence[run.test], run.right)
     columns = (found.edges[:-1], found.edges[1:], found.nodes, found.confidence, found.right)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
     note = (
         f"Expected calibration error: {100 * found.error:.1f} %, the mean gap between confidence and accuracy on test "
         "nodes. Bars: share that is right. Rules: mean confidence of the bar. Dotted: where both are equal."
     )
-    return [
-        Chart(
-            "calibration",
-            "Share of right predictions by confidence",
-            header=("from", "to", "nodes", "confidence", "right"),
-            rows=list(zip(*(column.tolist() for column in columns), strict=True)),
-            draw=lambda axes: draw(axes, found),
-            note=note,
-        )
-    ]
+    title, header = "Share of right predictions by confidence", ("from", "to", "nodes", "confidence", "right")
+    return [Chart("calibration", title, header, rows, lambda axes: draw(axes, found), note=note)]
 
 
 def draw(axes: Axes, found: Calibration) -> None:

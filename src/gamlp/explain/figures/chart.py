@@ -1,8 +1,9 @@
 """A chart: its numbers once, and from them a picture (matplotlib), a .csv file and what the page shows.
 
-The palette is the page's in light colours (page.css.j2); `svg` turns each colour back into the page's variable, so that
-a picture on the page follows light and dark. Charts that are tables at heart (`cells`) stand on the page as tables,
-which a phone can scroll and a screen reader can read, shaded by the shares that also colour the picture.
+The palette is the page's in light colours (page.css.j2); on the page each colour becomes the page's variable again, so
+that a picture follows light and dark, and its text has the page's font. Charts that are tables at heart (`cells`) stand
+on the page as tables, which a phone can scroll and a screen reader can read, shaded by the shares that also colour the
+picture. Names came with the data: matplotlib escapes them, and what is parsed here is escaped again when it is written.
 
 Figures are made as objects, without pyplot: no global state, no display, nothing left open.
 """
@@ -11,21 +12,26 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
+from xml.etree import ElementTree
 
-from gamlp.storage.files import replacing
+from markupsafe import Markup
+
+from gamlp.storage.files import replacing, write_text
 
 if TYPE_CHECKING:
-    from markupsafe import Markup
-    from matplotlib.axes import Axes
+    import matplotlib.axes
     from matplotlib.figure import Figure
 
     from gamlp.explain.figures.cells import Cells
+
+Axes: TypeAlias = "matplotlib.axes.Axes"  # by name: matplotlib is imported when a chart is drawn
 
 INK, SOFT, LINE = "#1b2430", "#55606e", "#d5dbe2"
 ACCENT, SECOND, BAR, HEAT = "#0b5cad", "#b8430a", "#5b93c9", "#0a4a8f"
@@ -33,23 +39,15 @@ PALETTE = {  # colour → variable of page.css.j2
     INK: "--ink", SOFT: "--soft", LINE: "--line", ACCENT: "--accent", SECOND: "--second", BAR: "--bar", HEAT: "--heat",
 }  # fmt: skip
 LOOK: dict[Any, Any] = {
-    "font.size": 10,
-    "font.family": "DejaVu Sans",
-    "text.color": INK,
-    "text.parse_math": False,  # names may hold $
-    "axes.labelcolor": SOFT,
-    "axes.edgecolor": LINE,
-    "axes.facecolor": "none",
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": SOFT,
-    "ytick.color": SOFT,
-    "grid.color": LINE,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-}
+    "font.size": 10, "font.family": "DejaVu Sans", "text.color": INK, "text.parse_math": False,  # names may hold $
+    "axes.labelcolor": SOFT, "axes.edgecolor": LINE, "axes.facecolor": "none", "axes.axisbelow": True,
+    "axes.spines.top": False, "axes.spines.right": False, "xtick.color": SOFT, "ytick.color": SOFT,
+    "grid.color": LINE, "legend.frameon": False, "svg.fonttype": "none",
+}  # fmt: skip
 LONGEST_LABEL = 32
+POINT = 4 / 3  # pixels of the page
+COLOUR = re.compile("|".join(PALETTE))
+FONT = re.compile(r"font:[^;]*?([\d.]+px)[^;]*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,8 +65,6 @@ class Chart:
 
     def svg(self) -> Markup:
         """Return the picture for the page: its title stands in the page, its colours are the page's."""
-        from gamlp.explain.figures.svg import themed
-
         text = io.StringIO()
         with drawn(self, title=False) as figure:
             figure.savefig(text, format="svg", facecolor="none")
@@ -84,7 +80,9 @@ def write_charts(charts: Iterable[Chart], folder: Path) -> list[Path]:
                 files.append(folder / f"{chart.name}{ending}")
                 with replacing(files[-1]) as out:
                     figure.savefig(out, format=ending[1:], facecolor="white", **options)
-        files.append(write_csv(chart, folder))
+        text = io.StringIO(newline="")
+        csv.writer(text, lineterminator="\n").writerows([chart.header, *chart.rows])
+        files.append(write_text(folder / f"{chart.name}.csv", text.getvalue()))
     return files
 
 
@@ -104,16 +102,29 @@ def drawn(chart: Chart, *, title: bool = True) -> Iterator[Figure]:
         yield figure
 
 
-def write_csv(chart: Chart, folder: Path) -> Path:
-    """Write the numbers of a chart."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(chart.header)
-    writer.writerows(chart.rows)
-    file = folder / f"{chart.name}.csv"
-    with replacing(file) as out:
-        out.write(text.getvalue().encode())
-    return file
+def themed(text: str, title: str) -> Markup:
+    """Return an <svg> element for the page from a whole .svg file.
+
+    Ids of groups are dropped; those that are referred to are hashes salted by the chart's name, so no two pictures
+    share one. The style sheet would hold for the whole page, which has it in page.css.j2.
+    """
+    root = ElementTree.fromstring(text)  # noqa: S314 — matplotlib's own output
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        kept = {key.rpartition("}")[2]: value for key, value in element.attrib.items()}
+        if element.tag == "g":
+            kept.pop("id", None)
+        if "style" in kept:
+            sized = FONT.sub(r"font-size: \1", kept["style"])
+            kept["style"] = COLOUR.sub(lambda found: f"var({PALETTE[found[0]]})", sized)
+        element.attrib = kept
+    for parent, name in [*((definitions, "style") for definitions in root.findall("defs")), (root, "metadata")]:
+        for child in parent.findall(name):
+            parent.remove(child)
+    box = root.attrib["viewBox"]
+    width = float(box.split()[2]) * POINT
+    root.attrib = {"viewBox": box, "role": "img", "aria-label": title, "style": f"max-width:{width:.0f}px"}
+    return Markup(ElementTree.tostring(root, encoding="unicode"))  # noqa: S704 — escaped by ElementTree
 
 
 def label(text: str, *, length: int = LONGEST_LABEL) -> str:

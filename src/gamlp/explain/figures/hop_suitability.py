@@ -31,9 +31,7 @@ from gamlp.settings import Settings
 from gamlp.storage.files import Array
 
 TRAIN_AT_MOST = 2_000
-STEPS = 100
-LEARNING_RATE = 0.2
-WEIGHT_DECAY = 5e-6
+STEPS, LEARNING_RATE, WEIGHT_DECAY = 100, 0.2, 5e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,14 +47,8 @@ class Suitability:
 def charts(found: Suitability) -> list[Chart]:
     """Draw the share of runs that are right, in per cent, hops × nodes."""
     hops = [f"hop {hop}" for hop in range(len(found.shares))]
-    cells = Cells(
-        style="heat",
-        rows=hops[::-1],
-        nodes=[0] * len(hops),
-        columns=found.names,
-        texts=[[f"{100 * share:.0f}" for share in shares] for shares in found.shares[::-1]],
-        shares=found.shares[::-1],
-    )
+    texts = [[f"{100 * share:.0f}" for share in shares] for shares in found.shares[::-1]]
+    cells = Cells(hops[::-1], [0] * len(hops), found.names, texts, found.shares[::-1])
     rows = [
         (name, int(node), *(f"{share:.4f}" for share in shares))
         for name, node, shares in zip(found.names, found.nodes, found.shares.T, strict=True)
@@ -81,16 +73,10 @@ def hop_suitability(run: FinishedRun, *, sample: int = 20, runs: int = 50, seed:
     shares = []
     with progress("hops", total=values.shape[1]) as advance:
         for hop in range(values.shape[1]):
-            predicted = train_linear(
-                values[at_train, hop],
-                graph.labels[train],
-                values[at_nodes, hop],
-                classes=len(run.classes),
-                runs=runs,
-                seed=seed,
-            )
+            x, asked = values[at_train, hop], values[at_nodes, hop]
+            predicted = train_linear(x, graph.labels[train], asked, classes=len(run.classes), runs=runs, seed=seed)
             shares.append((predicted == graph.labels[nodes]).mean(axis=0))
-            advance(1)
+            advance()
     return Suitability(nodes, tuple(run.name_of(int(node)) for node in nodes), np.array(shares), runs)
 
 
@@ -111,15 +97,13 @@ def hops_of(run: FinishedRun, rows: Array) -> Array:
 def train_linear(x: Array, labels: Array, asked: Array, *, classes: int, runs: int, seed: int) -> Array:
     """Train `runs` classifiers and return what each says of `asked`.  x (T, F), asked (S, F) → (runs, S)."""
     scale = 1 / max(float(np.sqrt((x**2).sum(axis=1)).mean()), 1e-12)  # rows of length 1 on average, as SGC has them
-    features, targets = torch.from_numpy(x * scale), torch.from_numpy(labels)
+    features, targets = torch.from_numpy(x * scale), torch.from_numpy(labels).repeat_interleave(runs)
     start, counts = draws(len(x), x.shape[1], classes, runs=runs, seed=seed)
     weight, bias = start.requires_grad_(), torch.zeros(runs * classes, requires_grad=True)
     adam = torch.optim.Adam([weight, bias], lr=LEARNING_RATE, weight_decay=WEIGHT_DECAY)
     for _ in range(STEPS):
-        logits = (features @ weight + bias).view(len(x), runs, classes)
-        losses = torch.nn.functional.cross_entropy(
-            logits.flatten(0, 1), targets.repeat_interleave(runs), reduction="none"
-        )
+        logits = (features @ weight + bias).view(len(x) * runs, classes)
+        losses = torch.nn.functional.cross_entropy(logits, targets, reduction="none")
         adam.zero_grad()
         (losses.view(len(x), runs) * counts).sum().div(len(x)).backward()  # type: ignore[no-untyped-call]
         adam.step()
@@ -135,7 +119,5 @@ def draws(train: int, features: int, classes: int, *, runs: int, seed: int) -> t
         random = np.random.default_rng([seed, number, 0x5C])
         starts.append(random.uniform(-1, 1, (features, classes)) / np.sqrt(features))
         counts.append(np.bincount(random.integers(0, train, train), minlength=train))
-    return (
-        torch.from_numpy(np.concatenate(starts, axis=1, dtype=np.float32)),
-        torch.from_numpy(np.stack(counts, axis=1).astype(np.float32)),
-    )
+    start, times = np.concatenate(starts, axis=1, dtype=np.float32), np.stack(counts, axis=1).astype(np.float32)
+    return torch.from_numpy(start), torch.from_numpy(times)

@@ -1,81 +1,92 @@
-"""How a run learned: loss and validation accuracy over the epochs, the stages one after the other."""
+"""How a run learned: loss and validation accuracy over the epochs of all stages, and the reliable set of each.
+
+The same curves can be written for TensorBoard (extra `tensorboard`): one line a seed, epochs counted over all stages.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from gamlp.explain.figures.chart import ACCENT, SECOND, SOFT, Chart, legend_above
+from gamlp.errors import MissingExtraError
+from gamlp.explain.comparison import summaries_of
+from gamlp.explain.figures.cells import bar_chart
+from gamlp.explain.figures.chart import ACCENT, SECOND, SOFT, Axes, Chart, legend_above
 from gamlp.explain.finished_run import FinishedRun
 from gamlp.runs.seed_files import check_kept
 from gamlp.storage.files import read_json
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 History = Sequence[dict[str, float]]
+Curve = tuple[str | int, list[tuple[float, float]], dict[str, Any]]  # which, points, how it is drawn
 LOSS, VALID_LOSS, ACCURACY = ("loss",), ("valid_log_loss", "valid_loss"), ("valid_accuracy",)
 
 
 def charts(run: FinishedRun) -> list[Chart]:
-    """Draw the losses of this seed, and the validation accuracy of all seeds."""
-    return [*loss_charts(run.history), *accuracy_charts(run)]
+    """Draw the losses of this seed, the validation accuracy of all seeds, and the reliable nodes of the stages."""
+    return [*loss_charts(run.history), *accuracy_charts(run), *reliable_charts(run)]
 
 
 def loss_charts(history: History) -> list[Chart]:
     """Draw training and validation loss; nothing where neither was noted."""
-    curves = {"training": series(history, *LOSS), "validation": series(history, *VALID_LOSS)}
-
-    def draw(axes: Axes) -> None:
-        for (name, points), colour, style in zip(curves.items(), (ACCENT, SECOND), ("-", "--"), strict=True):
-            if points:
-                axes.plot(*np.array(points).T, color=colour, linestyle=style, label=name)
-        finish(axes, history)
-
-    rows = [(name, epoch, value) for name, points in curves.items() for epoch, value in points]
-    return [Chart("loss", "Loss", ("curve", "epoch", "loss"), rows, draw)] if rows else []
+    curves: list[Curve] = [
+        ("training", series(history, *LOSS), {"color": ACCENT, "label": "training"}),
+        ("validation", series(history, *VALID_LOSS), {"color": SECOND, "linestyle": "--", "label": "validation"}),
+    ]
+    return curve_charts("loss", "Loss", ("curve", "epoch", "loss"), curves, history)
 
 
 def accuracy_charts(run: FinishedRun) -> list[Chart]:
     """Draw the validation accuracy of this seed, the other seeds faintly."""
-    curves = {run.seed: series(run.history, *ACCURACY)}
+    own = {"color": ACCENT, "label": f"seed {run.seed}", "zorder": 3}
+    curves: list[Curve] = [(run.seed, series(run.history, *ACCURACY), own)]
     for seed in run.record["seeds"]:
         if seed != run.seed:
             check_kept(run.folder / f"seed-{seed}", names=("history.json",))
-            curves[seed] = series(read_json(run.folder / f"seed-{seed}" / "history.json"), *ACCURACY)
+            points = series(read_json(run.folder / f"seed-{seed}" / "history.json"), *ACCURACY)
+            label = "" if any(before for _, before, _ in curves[1:]) else "other seeds"
+            curves.append((seed, points, {"color": SOFT, "linewidth": 0.8, "alpha": 0.6, "label": label}))
+    header = ("seed", "epoch", "validation accuracy")
+    return curve_charts("validation-accuracy", "Validation accuracy", header, curves, run.history, percent=True)
+
+
+def curve_charts(
+    name: str, title: str, header: Sequence[str], curves: Sequence[Curve], history: History, *, percent: bool = False
+) -> list[Chart]:
+    """Draw curves over the epochs, and mark where stages begin; nothing where no curve has a point."""
+    rows = [(which, epoch, value) for which, points, _ in curves for epoch, value in points]
 
     def draw(axes: Axes) -> None:
-        from matplotlib.ticker import PercentFormatter
+        from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-        others = "other seeds"
-        for seed, points in curves.items():
-            if points and seed == run.seed:
-                axes.plot(*np.array(points).T, color=ACCENT, label=f"seed {seed}", zorder=3)
-            elif points:
-                axes.plot(*np.array(points).T, color=SOFT, linewidth=0.8, alpha=0.6, label=others)
-                others = ""
-        axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
-        finish(axes, run.history)
+        for _, points, look in curves:
+            if points:
+                axes.plot(*np.array(points).T, **look)
+        for x, stage in stage_marks(history):
+            axes.axvline(x, color=SOFT, linestyle=":", linewidth=1)
+            axes.annotate(stage, (x, 0.99), xycoords=("data", "axes fraction"), xytext=(3, 0),
+                          textcoords="offset points", fontsize=8, va="top", color=SOFT)  # fmt: skip
+        if percent:
+            axes.yaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+        axes.grid(axis="y")
+        axes.set(xlabel="epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        legend_above(axes)
 
-    rows = [(seed, epoch, value) for seed, points in curves.items() for epoch, value in points]
-    header = ("seed", "epoch", "validation accuracy")
-    return [Chart("validation-accuracy", "Validation accuracy", header, rows, draw)] if rows else []
+    return [Chart(name, title, header, rows, draw)] if rows else []
 
 
-def finish(axes: Axes, history: History) -> None:
-    """Mark where stages begin, and name the axis and the lines."""
-    from matplotlib.ticker import MaxNLocator
-
-    for x, name in stage_marks(history):
-        axes.axvline(x, color=SOFT, linestyle=":", linewidth=1)
-        axes.annotate(name, (x, 0.99), xycoords=("data", "axes fraction"), xytext=(3, 0), textcoords="offset points",
-                      fontsize=8, va="top", color=SOFT)  # fmt: skip
-    axes.grid(axis="y")
-    axes.set(xlabel="epoch")
-    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    legend_above(axes)
+def reliable_charts(run: FinishedRun) -> list[Chart]:
+    """Draw how many nodes each stage takes the class of from the stage before, where a stage has such nodes."""
+    rows = [(stage, int(one["reliable"])) for stage, one in enumerate(run.stages, start=1)]
+    if not any(count for _, count in rows):
+        return []
+    bars = [(f"stage {stage}", 0, f"{count:,}", count / run.graph.nodes) for stage, count in rows]
+    note = "Reliable nodes are those whose class the stage before was sure of; the bar is their share of all nodes."
+    return [bar_chart("reliable-set", "The reliable set", bars, ("stage", "reliable nodes"), rows=rows,
+                      xlabel="share of all nodes", note=note)]  # fmt: skip
 
 
 def series(history: History, *keys: str) -> list[tuple[float, float]]:
@@ -97,3 +108,25 @@ def stage_marks(history: History) -> list[tuple[float, str]]:
     places = [x for x, _ in series(history, "epoch")]
     starts = [(places[stages.index(stage)], f"stage {int(stage)}") for stage in sorted(set(stages))]
     return starts if len(starts) > 1 else []
+
+
+def write_curves(folders: list[Path], out: Path) -> list[Path]:
+    """Write event files below `out`, a folder for each run and seed; return these folders."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtraError("tensorboard", "Writing curves for TensorBoard") from error
+    opened: Any = SummaryWriter  # its types differ with what else is installed
+    curves, made = {"loss/train": LOSS, "loss/valid": VALID_LOSS, "accuracy/valid": ACCURACY}, []
+    for entry in summaries_of(folders):
+        for one in entry.result["runs"]:
+            history = read_json(entry.folder / f"seed-{one['seed']}" / "history.json")
+            place = out / entry.folder.resolve().name / f"seed-{one['seed']}"
+            with opened(log_dir=str(place)) as writer:
+                for name, keys in curves.items():
+                    for epoch, value in series(history, *keys):
+                        writer.add_scalar(name, value, int(epoch))
+                if one["test_accuracy"] is not None:
+                    writer.add_scalar("accuracy/test", one["test_accuracy"], 0)
+            made.append(place)
+    return made

@@ -6,19 +6,16 @@ A node in a dense region reaches most of the graph in a few hops, one in a spars
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gamlp.explain.figures.chart import ACCENT, SECOND, Chart, legend_above
-from gamlp.explain.rings import rings
+from gamlp.explain.figures.chart import ACCENT, SECOND, Axes, Chart, legend_above
 from gamlp.graph.graph import Adjacency
 from gamlp.storage.files import Array
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+BLOCK = 2**22  # adjacency entries looked at in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,21 +56,14 @@ def charts(regions: Sequence[Reach]) -> list[Chart]:
 
 
 def receptive_fields(adjacency: Adjacency, *, hops: int, sample: int = 10, seed: int = 0) -> list[Reach]:
-    """Return the reach of nodes drawn from sparse and dense regions.
-
-    Sparse: the connected nodes whose degree is in the lowest quarter. Dense: those whose degree is in the highest
-    hundredth.
-    """
+    """Return the reach of connected nodes, of the lowest quarter (sparse) and highest hundredth (dense) by degree."""
     degrees = np.diff(adjacency.indptr)
     connected = np.flatnonzero(degrees > 0)
     if not len(connected):
         return []
     random = np.random.default_rng([seed, 0xF1E1D])
     low, high = np.quantile(degrees[connected], [0.25, 0.99], method="nearest")
-    regions = {
-        "sparse": connected[degrees[connected] <= low],
-        "dense": connected[degrees[connected] >= high],
-    }
+    regions = {"sparse": connected[degrees[connected] <= low], "dense": connected[degrees[connected] >= high]}
     found = []
     for region, ids in regions.items():
         starts = np.sort(random.choice(ids, min(sample, len(ids)), replace=False))
@@ -84,5 +74,35 @@ def receptive_fields(adjacency: Adjacency, *, hops: int, sample: int = 10, seed:
 
 def share_within(adjacency: Adjacency, start: int, *, hops: int) -> Array:
     """Return the share of all nodes within 0 … `hops` hops of `start`; (L+1,)."""
-    sizes = [len(ring) for ring in rings(adjacency, start, hops=hops)]
-    return np.cumsum(sizes) / adjacency.nodes
+    return np.cumsum([len(ring) for ring in rings(adjacency, start, hops=hops)]) / adjacency.nodes
+
+
+def rings(adjacency: Adjacency, start: int, *, hops: int, limit: int | None = None) -> Iterator[Array]:
+    """Yield the nodes at distance 0, 1, …, `hops` from `start`, each ring sorted.
+
+    Hop l of a node averages over exactly the nodes of rings 0 … l. With a limit the search ends before a ring for which
+    more than `limit` entries would have to be read.
+    """
+    seen = np.zeros(adjacency.nodes, dtype=bool)
+    ring = np.array([start], dtype=np.int64)
+    seen[ring] = True
+    yield ring
+    for _ in range(hops):
+        lengths = adjacency.indptr[ring + 1] - adjacency.indptr[ring]
+        if limit is not None and int(lengths.sum()) > limit:
+            return
+        ring = next_ring(adjacency, ring, lengths, seen)
+        yield ring
+
+
+def next_ring(adjacency: Adjacency, ring: Array, lengths: Array, seen: Array) -> Array:
+    """Return the neighbours of `ring` that were not seen, and mark them as seen."""
+    cuts = np.searchsorted(np.cumsum(lengths), np.arange(BLOCK, lengths.sum(), BLOCK))
+    found = [np.zeros(0, dtype=np.int64)]
+    for part, counts in zip(np.split(ring, cuts), np.split(lengths, cuts), strict=True):
+        offsets = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        neighbours = adjacency.indices[np.repeat(adjacency.indptr[part], counts) + offsets]
+        fresh = np.unique(neighbours[~seen[neighbours]]).astype(np.int64)
+        seen[fresh] = True
+        found.append(fresh)
+    return np.sort(np.concatenate(found))

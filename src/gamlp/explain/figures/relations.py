@@ -19,34 +19,27 @@ from gamlp.explain.figures.chart import Chart
 from gamlp.explain.finished_run import FinishedRun
 from gamlp.storage.files import read_json
 
+TABLES = {  # names in the file → weights in the file; name and title of the figure
+    "subsets": ("weights", "relations", "Weights of the relation subsets"),
+    "relations": ("relation_weights", "single-relations", "Single relations"),
+}
+
 
 def charts(run: FinishedRun) -> list[Chart]:
     """Draw the shares of the subsets, and those of the single relations."""
-    subsets, single = relation_weights(run), single_relation_weights(run)
+    subsets, single = relation_weights(run, "subsets"), relation_weights(run, "relations")
+    note = "Each subset's share, divided among its relations."
     drawn = [] if subsets is None else [weights_chart(subsets, ylabel="subset of the relations")]
-    if single is not None:
-        drawn.append(weights_chart(single, ylabel="relation", note="Each subset's share, divided among its relations."))
-    return drawn
+    return drawn if single is None else [*drawn, weights_chart(single, ylabel="relation", note=note)]
 
 
-def relation_weights(run: FinishedRun) -> Weights | None:
-    """Return one group a subset, or None where the run did not mix subsets."""
-    return weights_of(run, "subsets", "weights", "relations", "Weights of the relation subsets")
-
-
-def single_relation_weights(run: FinishedRun) -> Weights | None:
-    """Return one group a relation: what its subsets have, shared out among their relations."""
-    return weights_of(run, "relations", "relation_weights", "single-relations", "Single relations")
-
-
-def weights_of(run: FinishedRun, groups: str, weights: str, name: str, title: str) -> Weights | None:
-    """Read one of the two tables."""
+def relation_weights(run: FinishedRun, groups: str) -> Weights | None:
+    """Return one group a subset, or one a relation; None where the run did not mix subsets."""
     file = run.folder / f"seed-{run.seed}" / "relations.json"
-    if not file.exists():
+    content = read_json(file) if file.exists() else None
+    if content is None or (groups == "relations" and groups not in content):
         return None
-    content = read_json(file)
-    if groups not in content and groups == "relations":
-        return None
+    weights, name, title = TABLES[groups]
     try:
         names, mean = [str(name) for name in content[groups]], np.array(content[weights], dtype=np.float64)
     except (KeyError, TypeError, ValueError) as error:
