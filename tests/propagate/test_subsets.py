@@ -7,7 +7,15 @@ from gamlp.errors import SettingsError
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.splits import Split
 from gamlp.propagate import LocalEngine, Normalization, Propagation
-from gamlp.propagate.subsets import Shelf, draw_subsets, shelf_of, subset_hops, subsets_at_a_time, subsets_of
+from gamlp.propagate.subsets import (
+    Shelf,
+    draw_subsets,
+    first_hops,
+    shelf_of,
+    subset_hops,
+    subsets_at_a_time,
+    subsets_of,
+)
 
 MEAN = Normalization(r=0.0, self_loops=False)
 
@@ -102,7 +110,7 @@ def test_temporary_files_go_with_the_hops(graph, tmp_path, monkeypatch):
     spec = Propagation(2, MEAN, rows=np.arange(4))
     found = subset_hops(LocalEngine(), graph, graph.features, SUBSETS, spec, budget=1e-7)
     assert len(list(tmp_path.glob("gamlp-hops-*"))) == 1
-    fewer = shelf_of(found).first_hops(2)
+    fewer = first_hops(found, 2)
     del found
     assert fewer.take(np.arange(4)).shape == (4, 4, 2, 2)
     del fewer

@@ -33,11 +33,6 @@ class Budget:
     chunk_bytes: int | None = None  # None: no limit
     spare: int = 0
 
-    @property
-    def widest(self) -> int:
-        """Return the columns of the widest block."""
-        return max(int(block.stop - block.start) for block in self.blocks)
-
 
 def budget(job: Job, memory: int | None, at_once: int = 1) -> Budget:
     """Return the widest blocks that `memory` bytes allow, None = any.

@@ -56,16 +56,6 @@ class ChunkPlan:
     hub_starts: Array  # (H+1,) the segments of hub h are hub_starts[h] … hub_starts[h+1]−1
     segments: Array  # (segments, 3) first entry, end, and the hub's own row in its first segment if it has a self-loop
 
-    @property
-    def most_rows(self) -> int:
-        """Return how many rows a chunk has at most."""
-        return max((chunk.last - chunk.first for chunk in self.chunks), default=0)
-
-    @property
-    def most_entries(self) -> int:
-        """Return how many entries a chunk has at most."""
-        return max((chunk.stop - chunk.start for chunk in self.chunks), default=0)
-
 
 def plan_chunks(
     adjacency: Adjacency, *, self_loops: bool, chunk_bytes: int | None = None, longest: int = LONGEST
@@ -109,8 +99,10 @@ class ChunkReader:
         self.kept: dict[int, LoadedChunk] = {}
         read = 0 if self._views else entry_bytes(adjacency) * adjacency.entries + HUGE_PAGE * len(plan.chunks)
         self._keep = len(plan.chunks) <= 2 or read + (4 if self._views else 12) * adjacency.nodes <= spare
-        streaming = not self._views and not self._keep
-        self._buffers = [self._empty(plan.most_rows, plan.most_entries) for _ in range(2 * streaming)]
+        rows = max((chunk.last - chunk.first for chunk in plan.chunks), default=0)
+        entries = max((chunk.stop - chunk.start for chunk in plan.chunks), default=0)
+        buffers = 0 if self._views or self._keep else 2
+        self._buffers = [self._empty(rows, entries) for _ in range(buffers)]
 
     def __iter__(self) -> Iterator[LoadedChunk]:
         return prefetch(map(self._load, range(len(self.plan.chunks))))

@@ -127,10 +127,6 @@ class Shelf:
             taken[:, place] = self.parts[subset][rows, : self.hops]
         return taken
 
-    def first_hops(self, count: int) -> Shelf:
-        """Return the same shelf, of which only `count` hops are read."""
-        return Shelf(self.parts, count)
-
 
 def subset_hops(
     engine: Engine, graph: HeteroGraph, columns: Any, subsets: Sequence[Subset], spec: Propagation, *, budget: float
@@ -172,7 +168,7 @@ def shelf_of(hops: Hops) -> Shelf | None:
 def first_hops(hops: Hops, count: int) -> Array:
     """Return hops 0 … count−1 of what is there."""
     shelf = shelf_of(hops)
-    return hops.values[..., :count, :] if shelf is None else cast(Array, shelf.first_hops(count))
+    return hops.values[..., :count, :] if shelf is None else cast(Array, Shelf(shelf.parts, count))
 
 
 def subsets_at_a_time(shape: Sequence[int], memory: float) -> int:
