@@ -11,28 +11,14 @@ Without a reporter nothing is shown and nothing is imported.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Protocol
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 log = logging.getLogger("gamlp")
 log.addHandler(logging.NullHandler())
 
 Advance = Callable[..., None]  # advance(steps=1, note="…")
-
-
-class Reporter(Protocol):
-    """Shows progress: rich bars on a terminal, or nothing."""
-
-    def start(self, description: str, total: float | None) -> object:
-        """Begin some work; the answer names it in the calls below."""
-
-    def advance(self, task: object, steps: float, note: str) -> None:
-        """Say that steps of it are done."""
-
-    def stop(self, task: object) -> None:
-        """Say that it is over."""
-
+Reporter = Callable[[str, float | None], AbstractContextManager[Advance]]  # of a description and its steps in all
 
 _reporter: list[Reporter] = []  # one at most
 
@@ -42,19 +28,6 @@ def report_to(reporter: Reporter | None) -> None:
     _reporter[:] = [] if reporter is None else [reporter]
 
 
-@contextmanager
-def progress(description: str, *, total: float | None = None) -> Iterator[Advance]:
+def progress(description: str, *, total: float | None = None) -> AbstractContextManager[Advance]:
     """Report the steps of some long work."""
-    if not _reporter:
-        yield lambda steps=1, note="": None
-        return
-    reporter = _reporter[0]
-    task = reporter.start(description, total)
-
-    def advance(steps: float = 1, note: str = "") -> None:
-        reporter.advance(task, steps, note)
-
-    try:
-        yield advance
-    finally:
-        reporter.stop(task)
+    return _reporter[0](description, total) if _reporter else nullcontext(lambda steps=1, note="": None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from gamlp.cli.explain_tables import shares_table
+from gamlp.cli.explain import shares_table
 from gamlp.graph.readers.datasets import load_dataset
 from gamlp.runs.comparison import methods_named
 

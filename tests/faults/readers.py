@@ -172,7 +172,7 @@ def make_run(folder: Path, variant: int) -> None:
 
 def read_run(folder: Path) -> str:
     """Return a hash of what predict and the report make of a run."""
-    from gamlp.cli.common import read_own_graph
+    from gamlp.cli.begin import read_own_graph
     from gamlp.explain.finished_run import open_run
     from gamlp.explain.report import render
     from gamlp.model_file import load_fitted

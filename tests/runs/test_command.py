@@ -7,9 +7,8 @@ import pytest
 from gamlp.cli.options import overrides
 from gamlp.graph.readers.source import GraphSource
 from gamlp.propagate.engines.registry import EngineChoice
-from gamlp.runs.command import command_of, parse_value, written_value
 from gamlp.runs.comparison import ComparisonSpec
-from gamlp.runs.spec import RunSpec
+from gamlp.runs.spec import RunSpec, command_of, parse_value, written_value
 from gamlp.runs.study import SearchSpec
 
 FILES = GraphSource(what=("/d/a b.csv",), columns={"label": "topic"}, directed=True)

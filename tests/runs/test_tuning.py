@@ -15,10 +15,9 @@ from gamlp.recipes import load_recipe
 from gamlp.runs import study as studies
 from gamlp.runs import tuning
 from gamlp.runs.run import train_run
-from gamlp.runs.search_space import SPACE, suggested
 from gamlp.runs.spec import RunSpec
 from gamlp.runs.study import SearchSpec, asked, begin, study_in
-from gamlp.runs.tuning import tune
+from gamlp.runs.tuning import SPACE, suggested, tune
 from gamlp.settings import Settings
 from gamlp.storage.locks import locked
 

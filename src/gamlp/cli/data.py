@@ -1,93 +1,71 @@
-"""gamlp datasets and import: what there is, and graphs of one's own."""
+"""gamlp datasets, import and synth: the graphs there are, graphs of one's own, and generated ones for measuring."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from gamlp.cli import common
-from gamlp.cli.options import AnySeed, GraphOptions, Json, Memory, spelled_out
-from gamlp.cli.screen import say
+from gamlp.cli.options import Answer, GraphOptions, Memory, Seed, if_interrupted
+from gamlp.cli.screen import screen, table
 from gamlp.errors import SettingsError, check_utf8
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
+    from gamlp.graph.readers.datasets import DatasetInfo
 
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command(epilog="Example: gamlp datasets --root ~/data")(datasets)
-    app.command(name="import", epilog="Example: gamlp import edges.csv nodes.csv --out my-graph")(spelled_out(import_))
+KEPT_BESIDE = "What is finished is kept: run it again to go on (in {}.partial)."
+Overwrite = Annotated[bool, Option("--overwrite", help="Replace a graph directory that is there.")]
 
 
 def datasets(
-    *,
-    root: Annotated[Path, typer.Option("--root", help="The folder with data sets, laid out as PyG and OGB do.")] = Path(
-        "data"
-    ),
-    seed: AnySeed = 0,
-    json: Json = False,
-) -> None:
+    *, root: Annotated[Path, Option(help="The folder with data sets, laid out as PyG and OGB do.")] = Path("data")
+) -> Answer:
     """List the known data sets, their sizes, and whether their files are there."""
     from gamlp.graph.readers.datasets import describe_datasets
 
     found = describe_datasets(root)
-    if json:
-        common.print_json({"root": str(root), "datasets": [asdict(info) for info in found]})
-        return
+    return {"root": str(root), "datasets": [asdict(info) for info in found]}, lambda: show(root, found)
+
+
+def show(root: Path, found: list[DatasetInfo]) -> None:
+    """Print one line a data set."""
     from rich.box import SIMPLE
-    from rich.table import Table
 
-    from gamlp.cli.screen import screen
-
-    table = Table(title=f"Data sets below {root}", title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    for name in ("name", "nodes", "edges", "features", "classes"):
-        table.add_column(name, justify="left" if name == "name" else "right", no_wrap=True)
-    table.add_column("on disk", overflow="fold")
+    sizes = ("nodes", "edges", "features", "classes")
+    whole, title = ("name", *sizes), f"Data sets below {root}"
+    made = table(title, (*whole, "on disk"), left=["name", "on disk"], whole=whole, box=SIMPLE, padding=(0, 1, 0, 0))
     for info in found:
-        sizes = (info.nodes, info.edges, info.features, info.classes)
         where = "built in" if info.built_in else "yes" if info.on_disk else f"no: {info.place}"
-        table.add_row(info.name, *(f"{size:,}" for size in sizes), where)
-    screen().print(table)
+        made.add_row(info.name, *(f"{getattr(info, size):,}" for size in sizes), where)
+    screen().print(made)
 
 
 def import_(
     graph: GraphOptions,
     *,
-    out: Annotated[Path, typer.Option("--out", help="The graph directory to make.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a graph directory that is there.")] = False,
+    out: Annotated[Path, Option(help="The graph directory to make.")],
+    overwrite: Overwrite = False,
     self_loops: Annotated[
-        bool, typer.Option("--self-loops", help="Keep edges from a node to itself; with --memory.")
+        bool, Option("--self-loops", help="Keep edges from a node to itself; with --memory.")
     ] = False,
     memory: Memory = None,
-    seed: AnySeed = 0,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Turn files, or a data set, into a graph directory that opens at once; with --memory, files of any size."""
     from gamlp.graph.build.import_directory import import_files
     from gamlp.storage.sizes import parse_size
 
     check_utf8(str(out))
     source = graph.source()
-    again = f"What is finished is kept: run it again to go on (in {out}.partial)." if memory else ""
-    with common.shown_progress(again) if memory else common.shown_progress():
-        if memory is not None:
-            limit = parse_size(memory)
-            facts = import_files(out, source.open(), memory=limit, self_loops=self_loops, overwrite=overwrite)
-        elif self_loops:
-            raise SettingsError("--self-loops was given without --memory.\nGive both: without, self-loops are dropped.")
-        else:
-            facts = import_small(source.read(), out, overwrite=overwrite)
-    if json:
-        common.print_json(facts)
-    else:
-        say(
-            f"{out}: {facts['nodes']:,} nodes, {facts['entries']:,} entries, {facts['features']:,} features, "
-            f"{facts['classes']} classes, {facts['labelled']:,} labelled."
-        )
+    if self_loops and memory is None:
+        raise SettingsError("--self-loops was given without --memory.\nGive both: without, self-loops are dropped.")
+    if memory is None:
+        return described(import_small(source.read(), out, overwrite=overwrite))
+    limit = parse_size(memory)
+    if_interrupted(KEPT_BESIDE.format(out))
+    return described(import_files(out, source.open(), memory=limit, self_loops=self_loops, overwrite=overwrite))
 
 
 def import_small(graph: Graph, out: Path, *, overwrite: bool) -> dict[str, Any]:
@@ -105,3 +83,39 @@ def import_small(graph: Graph, out: Path, *, overwrite: bool) -> dict[str, Any]:
         "out": str(out), "dataset": graph.name, "nodes": graph.nodes, "entries": graph.adjacency.entries,
         "features": graph.features.shape[1], "classes": len(graph.classes), "labelled": int((graph.labels >= 0).sum()),
     }  # fmt: skip
+
+
+def synth(
+    shape: Annotated[str, Argument(metavar="SHAPE", help="products, papers100M or mag.")],
+    *,
+    out: Annotated[Path, Option("--out", "-o", help="The graph directory to make.")],
+    scale: Annotated[float, Option(help="Times the shape's nodes and edges.")] = 1.0,
+    nodes: Annotated[int | None, Option(help="Instead of the shape's.", min=2)] = None,
+    edges: Annotated[int | None, Option(help="Instead of the shape's; before symmetrising.", min=1)] = None,
+    features: Annotated[int | None, Option(help="Instead of the shape's.", min=1)] = None,
+    overwrite: Overwrite = False,
+    memory: Memory = None,
+    seed: Seed = 0,
+) -> Answer:
+    """Generate a graph with planted classes, skewed degrees and communities, in the shape of a known data set."""
+    from gamlp.graph.build.import_directory import MEMORY
+    from gamlp.storage.sizes import parse_size
+    from gamlp.synth.draw import shape_named
+    from gamlp.synth.write import write_synth
+
+    if not 0 < scale < float("inf"):
+        raise SettingsError(f"--scale is {scale}.\nExpected a number above 0, as 0.01.")
+    given: dict[str, Any] = {"nodes": nodes, "edges": edges, "features": features}
+    changes = {name: value for name, value in given.items() if value is not None}
+    wanted = replace(shape_named(shape).scaled(scale), **changes)
+    limit = MEMORY if memory is None else parse_size(memory)
+    if_interrupted(KEPT_BESIDE.format(out))
+    return described(write_synth(out, wanted, seed=seed, memory=limit, overwrite=overwrite))
+
+
+def described(facts: dict[str, Any]) -> Answer:
+    """Return what was made, in words too."""
+    return facts, (
+        f"{facts['out']}: {facts['nodes']:,} nodes, {facts['entries']:,} entries, {facts['features']:,} features, "
+        f"{facts['classes']} classes, {facts['labelled']:,} labelled."
+    )

@@ -4,40 +4,30 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import typer
+from typer import Option
 
-from gamlp.cli import common
-from gamlp.cli.options import AnySeed, Json
+from gamlp.cli.options import Answer
+from gamlp.cli.screen import say, screen, table
 from gamlp.errors import SettingsError
 
 if TYPE_CHECKING:
     from gamlp.machine.cost import Cost
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog="Examples: gamlp doctor · "
-        "gamlp doctor --nodes 111_059_956 --entries 3_228_124_712 --features 128 --hops 6 --memory 16GiB"
-    )(doctor)
-
-
 def doctor(
     *,
-    nodes: Annotated[str | None, typer.Option(help="Predict the cost of a graph with so many nodes.")] = None,
-    entries: Annotated[str | None, typer.Option(help="Its adjacency entries: twice its edges.")] = None,
-    features: Annotated[str | None, typer.Option(help="Its features.")] = None,
-    hops: Annotated[str, typer.Option(help="How many hops.")] = "6",
-    rows: Annotated[str | None, typer.Option(help="How many rows are kept; by default all.")] = None,
-    storage: Annotated[str, typer.Option(help="float32 or float16.")] = "float32",
-    memory: Annotated[str, typer.Option(help="What a block may use, as 8GiB.")] = "8GiB",
-    machines: Annotated[int, typer.Option(help="Machines like this one in a Ray cluster.", min=1)] = 1,
-    folder: Annotated[Path, typer.Option(help="Which disk to measure.")] = Path(),
-    seed: AnySeed = 0,
-    json: Json = False,
-) -> None:
+    nodes: Annotated[str | None, Option(help="Predict the cost of a graph with so many nodes.")] = None,
+    entries: Annotated[str | None, Option(help="Its adjacency entries: twice its edges.")] = None,
+    features: Annotated[str | None, Option(help="Its features.")] = None,
+    hops: Annotated[str, Option(help="How many hops.")] = "6",
+    rows: Annotated[str | None, Option(help="How many rows are kept; by default all.")] = None,
+    storage: Annotated[str, Option(help="float32 or float16.")] = "float32",
+    memory: Annotated[str, Option(help="What a block may use, as 8GiB.")] = "8GiB",
+    machines: Annotated[int, Option(help="Machines like this one in a Ray cluster.", min=1)] = 1,
+    folder: Annotated[Path, Option(help="Which disk to measure.")] = Path(),
+) -> Answer:
     """Tell what this machine has and how fast it is, which extras are missing, and what a propagation would cost."""
     from gamlp.machine.cost import Work, predict
     from gamlp.machine.facts import extras, machine_facts
@@ -49,23 +39,18 @@ def doctor(
     if storage not in ("float32", "float16"):
         raise SettingsError(f"--storage {storage}: there is no such storage.\nUse float32 or float16.")
     if nodes or entries or features:
-        sizes = [whole(name, value) for name, value in (("nodes", nodes), ("entries", entries), ("features", features))]
-        kept = whole("rows", rows) if rows else sizes[0]
-        kind = cast("Literal['float32', 'float16']", storage)
-        work = Work(sizes[0], sizes[1], sizes[2], whole("hops", hops), kept, kind)
+        given = {"nodes": nodes, "entries": entries, "features": features, "hops": hops, "rows": rows or nodes}
+        work = Work(**{name: whole(name, value) for name, value in given.items()}, storage=cast(Any, storage))
     if not folder.is_dir():
         raise SettingsError(f"--folder {folder}: there is no such folder.\nName one on the disk that will be used.")
-    with common.shown_progress():
-        facts = machine_facts(folder.resolve())
-        constants = measure(folder)
+    facts = machine_facts(folder.resolve())
+    constants = measure(folder)
     ram = facts["memory_free_bytes"] or facts["memory_bytes"]
     costs = {} if work is None else predict(work, constants, memory=limit, machines=machines, ram=ram)
     found = {"machine": facts, "constants": asdict(constants), "extras": extras()}
-    if json:
-        predicted = {name: asdict(cost) for name, cost in costs.items()}
-        common.print_json(found | ({"work": asdict(work), "costs": predicted} if work else {}))
-    else:
-        show(found, costs)
+    if work is not None:
+        found |= {"work": asdict(work), "costs": {name: asdict(cost) for name, cost in costs.items()}}
+    return found, lambda: show(found, costs)
 
 
 def whole(name: str, text: str | None) -> int:
@@ -83,11 +68,13 @@ def whole(name: str, text: str | None) -> int:
 
 def show(found: dict[str, Any], costs: dict[str, Cost]) -> None:
     """Print it for people."""
-    from gamlp.cli.screen import screen
     from gamlp.storage.sizes import format_size
 
-    machine, constants, out = found["machine"], found["constants"], screen()
-    gathers = constants["gathers"]
+    machine, constants = found["machine"], found["constants"]
+    gathers = (
+        f"{1e-6 / one['seconds']:,.0f} M rows/s of {64 * one['lines']} bytes in {format_size(one['bytes'])}"
+        for one in constants["gathers"]
+    )
     lines = {
         "processor": f"{machine['processor']}, {machine['processors']} processors, {machine['threads']} threads",
         "vectors": " ".join(machine["vectors"]) or "none",
@@ -96,35 +83,21 @@ def show(found: dict[str, Any], costs: dict[str, Cost]) -> None:
         "disk": f"{format_size(machine['disk_free_bytes'])} free below {machine['folder']}, "
         f"reads {constants['disk_read'] / 1e6:,.0f} MB/s, writes {constants['disk_write'] / 1e6:,.0f} MB/s",
         "gpus": ", ".join(machine["gpus"]) or "none",
-        "gathers": "; ".join(
-            f"{1e-6 / one['seconds']:,.0f} M rows/s of {64 * one['lines']} bytes in {format_size(one['bytes'])}"
-            for one in gathers
-        ),
+        "gathers": "; ".join(gathers),
         "stream": f"{constants['stream'] / 1e9:,.1f} GB/s",
         "sgemm": f"{constants['sgemm'] / 1e9:,.0f} GFLOP/s",
     }
     for name, words in lines.items():
-        out.print(f"{name:<10} {words}", highlight=False, soft_wrap=True, markup=False)
+        say(f"{name:<10} {words}")
     for extra in found["extras"]:
         words = extra["installed"] or f"missing; for {extra['for']}: {extra['install']}"
-        out.print(f"{'extra':<10} {extra['extra']}: {words}", highlight=False, soft_wrap=True, markup=False)
+        say(f"{'extra':<10} {extra['extra']}: {words}")
     if costs:
-        out.print(cost_table(costs))
-
-
-def cost_table(costs: dict[str, Cost]) -> Any:
-    """Return the predictions as a table."""
-    from rich.table import Table
-
-    from gamlp.storage.sizes import format_size
-
-    table = Table(title="Predicted", title_justify="left")
-    for name in ("engine", "time", "memory", "disk", "blocks", "at once"):
-        table.add_column(name, justify="left" if name == "engine" else "right")
-    for cost in costs.values():
-        cells = (duration(cost.seconds), format_size(cost.memory), format_size(cost.disk), cost.blocks, cost.at_once)
-        table.add_row(cost.engine, *map(str, cells))
-    return table
+        made = table("Predicted", ("engine", "time", "memory", "disk", "blocks", "at once"))
+        for cost in costs.values():
+            sizes = format_size(cost.memory), format_size(cost.disk)
+            made.add_row(cost.engine, duration(cost.seconds), *sizes, str(cost.blocks), str(cost.at_once))
+        screen().print(made)
 
 
 def duration(seconds: float) -> str:

@@ -2,66 +2,53 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
-from gamlp.cli import common
-from gamlp.cli.options import ComputeOptions, GraphOptions, Json, Seed, Set, given_options, overrides, spelled_out
-from gamlp.cli.screen import say
-from gamlp.errors import SettingsError
+from gamlp.cli.begin import read_source
+from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Seed, Set, if_interrupted, overrides, refuse
 
 if TYPE_CHECKING:
-    from gamlp.embed import Embeddings, Scores, Triples
+    from gamlp.embed import Scores, Triples
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: gamlp embed debian-hetero -o embeddings --set dimension=128")(spelled_out(embed))
+UNUSED = "{option} was given, and embeddings are learned in memory, on the processor, from edges alone.\nLeave it out."
 
 
 def embed(
     graph: GraphOptions,
     *,
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="The folder for the embeddings; called again, it goes on where it was.")
+        Path, Option("--out", "-o", help="The folder for the embeddings; called again, it goes on where it was.")
     ],
     set_: Set = None,
     seed: Seed = 0,
     compute: ComputeOptions,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Learn a vector for every node from the relations alone (ComplEx or TransE), and say how well.
 
     GRAPH may also be a folder of triples: heads.npy, relations.npy, tails.npy and triples.json.
     """
-    import time
-
     from gamlp.embed import embedding_settings_from, train_embeddings
 
-    refuse_unused()
+    refuse(UNUSED, only=("engine", "memory", "address", "cache", "device", "features"))
     settings = embedding_settings_from(overrides(set_))
     started = time.perf_counter()
-    with common.shown_progress(f"The same command goes on from the last checkpoint in {out}."):
-        triples = read_triples(graph)
-        found = train_embeddings(triples, settings, seed=seed, folder=out)
-    seconds = time.perf_counter() - started
-    if json:
-        common.print_json(facts(found, triples, out, seconds))
-    else:
-        say(summary(found, triples, out))
-
-
-def refuse_unused() -> None:
-    """Refuse options that change nothing here: embeddings are learned in memory, from the edges alone."""
-    for name, spelled in given_options().items():
-        if name in ("engine", "memory", "address", "cache", "device", "features"):
-            raise SettingsError(
-                f"{spelled} was given, and embeddings are learned in memory, on the processor, from edges alone.\n"
-                "Leave it out."
-            )
+    if_interrupted(f"The same command goes on from the last checkpoint in {out}.")
+    triples = read_triples(graph)
+    found = train_embeddings(triples, settings, seed=seed, folder=out)
+    words = (
+        f"{out}: {triples.entities:,} entities and {len(triples.relation_names)} relations, "
+        f"{found.settings.dimension} numbers each, from {len(triples):,} triples.\n{verdict(found.scores)}"
+    )
+    return {
+        "out": str(out), "entities": triples.entities, "triples": len(triples),
+        "relations": list(triples.relation_names), "seed": found.seed, "settings": found.settings.model_dump(),
+        "scores": asdict(found.scores) if found.scores else None, "seconds": time.perf_counter() - started,
+    }, words  # fmt: skip
 
 
 def read_triples(graph: GraphOptions) -> Triples:
@@ -70,29 +57,11 @@ def read_triples(graph: GraphOptions) -> Triples:
 
     if graph.what and len(graph.what) == 1 and (Path(graph.what[0]) / "triples.json").is_file():
         return load_triples(Path(graph.what[0]))
-    return triples_from(common.read_source(graph.source()))
-
-
-def facts(found: Embeddings, triples: Triples, out: Path, seconds: float) -> dict[str, Any]:
-    """Return the one result as JSON has it."""
-    return {
-        "out": str(out), "entities": triples.entities, "triples": len(triples),
-        "relations": list(triples.relation_names), "seed": found.seed, "settings": found.settings.model_dump(),
-        "scores": asdict(found.scores) if found.scores else None, "seconds": seconds,
-    }  # fmt: skip
-
-
-def summary(found: Embeddings, triples: Triples, out: Path) -> str:
-    """Say what was learned, beside what guessing would give."""
-    first = (
-        f"{out}: {triples.entities:,} entities and {len(triples.relation_names)} relations, "
-        f"{found.settings.dimension} numbers each, from {len(triples):,} triples."
-    )
-    return f"{first}\n{verdict(found.scores)}"
+    return triples_from(read_source(graph.source()))
 
 
 def verdict(scores: Scores | None) -> str:
-    """Put the scores of held-out triples into words."""
+    """Put the scores of held-out triples into words, beside what guessing would give."""
     if scores is None:
         return "No triple could be held out, so nothing says how well they were learned."
     return (

@@ -6,166 +6,138 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from rich.markup import escape
+from rich.table import Table
+from typer import Argument, Option
 
-from gamlp.cli import common
-from gamlp.cli.options import Json
-from gamlp.errors import SettingsError
+from gamlp.cli.begin import read_own_graph
+from gamlp.cli.options import Answer, refuse
+from gamlp.cli.screen import say, screen, table
 
 if TYPE_CHECKING:
-    from gamlp.explain.figures.attention import Weights
-    from gamlp.explain.figures.receptive import Reach
     from gamlp.explain.finished_run import FinishedRun
-    from gamlp.graph.graph import Graph
+    from gamlp.explain.node import NodeStory
 
-Run = Annotated[Path, typer.Argument(help="A run directory made by gamlp train.")]
-RunSeed = Annotated[int | None, typer.Option("--seed", help="Which seed's model; by default the best on validation.")]
-OwnRoot = Annotated[
-    Path | None, typer.Option("--root", help="The folder with data sets; by default where the run found them.")
-]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command(epilog="Examples: gamlp explain runs/RUN · gamlp explain runs/RUN --node gimp")(explain)
-    app.command(
-        epilog="Examples: gamlp report runs/RUN --open · gamlp report runs/COMPARISON --figures figures · "
-        "gamlp report runs/ONE runs/OTHER --out side-by-side.html"
-    )(report)
+RunSeed = Annotated[int | None, Option(help="Which seed's model; by default the best on validation.")]
+OwnRoot = Annotated[Path | None, Option(help="The folder with data sets; by default where the run found them.")]
 
 
 def explain(
-    run: Run,
+    run: Annotated[Path, Argument(help="A run directory made by gamlp train.")],
     *,
-    node: Annotated[str | None, typer.Option("--node", help="Tell the story of this node, by its id.")] = None,
+    node: Annotated[str | None, Option(help="Tell the story of this node, by its id.")] = None,
     hop_figure: Annotated[
-        bool, typer.Option("--hop-figure", help="Find how many hops suit 20 test nodes, by training SGC many times.")
+        bool, Option("--hop-figure", help="Find how many hops suit 20 test nodes, by training SGC many times.")
     ] = False,
     runs: Annotated[
-        int | None, typer.Option("--runs", help="How often --hop-figure trains for each hop; by default 50.", min=1)
+        int | None, Option(help="How often --hop-figure trains for each hop; by default 50.", min=1)
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Where pictures go; by default RUN/explain.")] = None,
+    out: Annotated[Path | None, Option(help="Where pictures go; by default RUN/explain.")] = None,
     seed: RunSeed = None,
     root: OwnRoot = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Show what the attention learned, or why one node was given its class."""
-    from gamlp.cli import explain_tables
-    from gamlp.explain.node import explain_node
-
     if node is not None:
-        refuse("--node", "prints one node's story and draws nothing", **{"--hop-figure": hop_figure, "--out": out})
+        refuse_beside("--node", "prints one node's story and draws nothing", "hop_figure", "out")
     if not hop_figure:
-        refuse("an explanation without --hop-figure", "trains nothing", **{"--runs": runs})
-    with common.shown_progress():
-        opened = opened_run(run, seed, root)
-        if node is not None:
-            story = explain_node(opened, node)
-            facts = {"run": str(run), "seed": opened.seed, **asdict(story)}
-        elif hop_figure:
-            facts = suited_hops(opened, out or run / "explain", runs or 50)
-        else:
-            facts, tables, reach = explained_run(opened, out or run / "explain")
-    if json:
-        common.print_json(facts)
-    elif node is not None:
-        explain_tables.show_node(story)
-    elif hop_figure:
-        explain_tables.show_suited(facts)
-    else:
-        explain_tables.show_run(tables, reach, facts)
+        refuse_beside("an explanation without --hop-figure", "trains nothing", "runs")
+    opened = opened_run(run, seed, root)
+    if node is not None:
+        return one_node(opened, node)
+    if hop_figure:
+        return suited_hops(opened, out or run / "explain", runs or 50)
+    return whole_run(opened, out or run / "explain")
 
 
 def report(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN…", help="A run, a comparison, or several runs of one graph to set side by side."),
+        Argument(metavar="RUN…", help="A run, a comparison, or several runs of one graph to set side by side."),
     ],
     *,
-    out: Annotated[
-        Path | None, typer.Option("--out", help="The page; by default report.html in the run or comparison.")
-    ] = None,
+    out: Annotated[Path | None, Option(help="The page; by default report.html in the run or comparison.")] = None,
     figures: Annotated[
-        Path | None, typer.Option("--figures", metavar="FOLDER", help="Also write all figures as .png, .svg and .csv.")
+        Path | None, Option(metavar="FOLDER", help="Also write all figures as .png, .svg and .csv.")
     ] = None,
-    tensorboard: Annotated[
-        Path | None, typer.Option("--tensorboard", metavar="FOLDER", help="Also write the curves for TensorBoard.")
-    ] = None,
-    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    tensorboard: Annotated[Path | None, Option(metavar="FOLDER", help="Also write the curves for TensorBoard.")] = None,
+    open_: Annotated[bool, Option("--open", help="Open the page in a browser.")] = False,
     seed: RunSeed = None,
     root: OwnRoot = None,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Write one page about a run or a comparison, or about several runs side by side."""
+    from gamlp.explain.comparison import write_comparison, write_comparison_figures
+    from gamlp.explain.figures import write_run_figures
+    from gamlp.explain.figures.learning import write_curves
+    from gamlp.explain.report import render
+    from gamlp.storage.files import write_text
+
     several = len(runs) > 1 or (runs[0] / "comparison.json").exists()
     if several:
-        refuse("several runs", "are set side by side with all their seeds, without their graph",
-               **{"--seed": seed, "--root": root})  # fmt: skip
-    with common.shown_progress():
-        if several:
-            page, files = several_reported(runs, out, figures)
-        else:
-            page, files = one_reported(runs[0], out, figures, seed, root)
-        if tensorboard is not None:
-            from gamlp.explain.figures.learning import write_curves
-
-            files += write_curves(runs, tensorboard)
+        words = "are set side by side with all their seeds, without their graph"
+        refuse_beside("several runs", words, "seed", "root")
+    if several:
+        page = write_comparison(runs, out=out)
+        files = write_comparison_figures(runs, figures) if figures else []
+    else:
+        opened = opened_run(runs[0], seed, root)
+        page = write_text(out or runs[0] / "report.html", render(opened))
+        files = write_run_figures(opened, figures) if figures else []
+    if tensorboard is not None:
+        files += write_curves(runs, tensorboard)
     if open_:
         import webbrowser
 
         webbrowser.open(page.resolve().as_uri())
-    if json:
-        facts = {"out": str(page), "bytes": page.stat().st_size, "files": [str(file) for file in files]}
-        common.print_json({"runs": [str(run) for run in runs], **facts})
-    else:
-        typer.echo(f"The report is in {page}.")
-        for folder in sorted({str(place) for place in (figures, tensorboard) if place is not None}):
-            typer.echo(f"More is in {folder}.")
+    facts = {"out": str(page), "bytes": page.stat().st_size, "files": [str(file) for file in files]}
+    more = [f"More is in {folder}." for folder in sorted({str(place) for place in (figures, tensorboard) if place})]
+    return {"runs": [str(run) for run in runs], **facts}, "\n".join([f"The report is in {page}.", *more])
 
 
-def refuse(what: str, why: str, **given: Any) -> None:
+def refuse_beside(what: str, why: str, *options: str) -> None:
     """Refuse options that would have no effect."""
-    for option, value in given.items():
-        if value is not None and value is not False:
-            raise SettingsError(f"{option} was given beside {what}.\nThat {why}: leave {option} out.")
-
-
-def one_reported(
-    run: Path, out: Path | None, figures: Path | None, seed: int | None, root: Path | None
-) -> tuple[Path, list[Path]]:
-    """Write the page of one run, and its figures where they are asked for."""
-    from gamlp.explain.figures import write_run_figures
-    from gamlp.explain.report import render
-    from gamlp.storage.files import write_text
-
-    opened = opened_run(run, seed, root)
-    page = write_text(out or run / "report.html", render(opened))
-    return page, [] if figures is None else write_run_figures(opened, figures)
-
-
-def several_reported(runs: list[Path], out: Path | None, figures: Path | None) -> tuple[Path, list[Path]]:
-    """Write the page of a comparison or of several runs, and its figure where it is asked for."""
-    from gamlp.explain.comparison import write_comparison, write_comparison_figures
-
-    page = write_comparison(runs, out=out)
-    return page, [] if figures is None else write_comparison_figures(runs, figures)
+    refuse(f"{{option}} was given beside {what}.\nThat {why}: leave {{option}} out.", only=options)
 
 
 def opened_run(run: Path, seed: int | None, root: Path | None) -> FinishedRun:
-    """Read a run and its graph again."""
+    """Read a run and its graph again, its data set below `root` where one is given."""
     from gamlp.explain.finished_run import open_run
-
-    return open_run(run_graph(run, root), run, seed=seed)
-
-
-def run_graph(run: Path, root: Path | None) -> Graph:
-    """Read the graph of a run again, its data set below `root` where one is given."""
     from gamlp.runs.record import read_run
 
-    return common.read_own_graph(read_run(run), root)
+    return open_run(read_own_graph(read_run(run), root), run, seed=seed)
 
 
-def explained_run(opened: FinishedRun, out: Path) -> tuple[dict[str, Any], list[Weights], list[Reach]]:
+def one_node(opened: FinishedRun, node: str) -> Answer:
+    """Tell why one node was given its class."""
+    from gamlp.explain.node import explain_node
+
+    story = explain_node(opened, node)
+    return {"run": str(opened.folder), "seed": opened.seed, **asdict(story)}, lambda: show_node(story)
+
+
+def show_node(story: NodeStory) -> None:
+    """Print the story of one node."""
+    out = screen()
+    label = "its label is unknown" if story.label is None else f"its label is {escape(story.label)}"
+    member = f"a {story.member} node" if story.member else "in no set"
+    out.print(
+        f"[bold]{escape(story.name)}[/]: predicted [bold]{escape(story.predicted)}[/] "
+        f"({100 * story.confidence:.1f} %), {label}; {member} with {story.degree:,} neighbours."
+    )
+    chances = ", ".join(f"{escape(name)} {100 * chance:.1f} %" for name, chance in story.top.items())
+    out.print(f"Most probable: {chances}.")
+    columns = ("hop", "weight", "nodes", "labelled", "support", "most frequent classes")
+    made = table("Nodes at each distance, and the training labels among them", columns, left=columns[-1:])
+    for ring in story.rings:
+        weight = "–" if ring.weight is None else f"{ring.weight:.3f}"
+        support = "–" if ring.support is None else f"{100 * ring.support:.0f} %"
+        classes = ", ".join(f"{escape(name)} {count:,}" for name, count in list(ring.classes.items())[:4])
+        made.add_row(str(ring.hop), weight, f"{ring.nodes:,}", f"{ring.labelled:,}", support, classes)
+    out.print(made)
+    if story.cut_at is not None:
+        out.print(f"From hop {story.cut_at} on the neighbourhood is too large to count.")
+
+
+def whole_run(opened: FinishedRun, out: Path) -> Answer:
     """Write the pictures of a run and return its numbers."""
     from gamlp.explain.figures import charts_of, receptive
     from gamlp.explain.figures.attention import explain_attention
@@ -175,42 +147,69 @@ def explained_run(opened: FinishedRun, out: Path) -> tuple[dict[str, Any], list[
     tables = explain_attention(opened)
     reach = receptive.receptive_fields(opened.graph.adjacency, hops=max(2, tables[0].mean.shape[1] - 1))
     files = write_charts([*charts_of("attention", opened), *receptive.charts(reach)], out)
-    facts = {
-        "run": str(opened.folder),
-        "seed": opened.seed,
-        "attention": {
-            table.name: [
-                {"group": group, "nodes": int(count), "weights": row.tolist()}
-                for group, count, row in zip(table.groups, table.nodes, table.mean, strict=True)
-            ]
-            for table in tables
-        },
-        "receptive_field": {one.region: one.shares.mean(axis=0).tolist() for one in reach},
-        **{
-            key: dict(zip(table.groups, table.mean.tolist(), strict=True))
-            for key, table in (
-                ("relation_subsets", relation_weights(opened, "subsets")),
-                ("relations", relation_weights(opened, "relations")),
-            )
-            if table
-        },
-        "files": [str(file) for file in files],
-    }
-    return facts, tables, reach
+    facts: dict[str, Any] = {"run": str(opened.folder), "seed": opened.seed, "attention": {}}
+    for one in tables:
+        facts["attention"][one.name] = [
+            {"group": group, "nodes": int(count), "weights": row.tolist()}
+            for group, count, row in zip(one.groups, one.nodes, one.mean, strict=True)
+        ]
+    facts["receptive_field"] = {field.region: field.shares.mean(axis=0).tolist() for field in reach}
+    for key, kind in (("relation_subsets", "subsets"), ("relations", "relations")):
+        if shares := relation_weights(opened, kind):
+            facts[key] = dict(zip(shares.groups, shares.mean.tolist(), strict=True))
+    facts["files"] = [str(file) for file in files]
+    return facts, lambda: show_run(facts)
 
 
-def suited_hops(opened: FinishedRun, out: Path, runs: int) -> dict[str, Any]:
+def show_run(facts: dict[str, Any]) -> None:
+    """Print the attention by degree and outcome, and how far nodes see."""
+    _, by_degree, by_outcome, _ = facts["attention"].values()
+    hops = [f"hop {hop}" for hop in range(len(by_degree[0]["weights"]))]
+    made = table(f"Mean weight of each hop, seed {facts['seed']}", ("nodes", "count", *hops))
+    for prefix, groups in (("degree", by_degree), ("test,", by_outcome)):
+        for one in groups:
+            made.add_row(f"{prefix} {one['group']}", f"{one['nodes']:,}", *(f"{value:.3f}" for value in one["weights"]))
+        made.add_section()
+    screen().print(made)
+    for key, title in (("relation_subsets", "relation subset"), ("relations", "relation")):
+        if key in facts:
+            screen().print(shares_table(facts[key], title))
+    for region, reached in facts["receptive_field"].items():
+        shares = " · ".join(f"{hop}: {100 * share:.3g} %" for hop, share in enumerate(reached) if hop)
+        say(f"Share of the graph within hops, {region} regions: {shares}")
+    say(f"{len(facts['files'])} files are in {Path(facts['files'][0]).parent}.")
+
+
+def shares_table(shares: dict[str, list[float]], what: str) -> Table:
+    """Return how much of each hop belongs to each subset or relation."""
+    hops = [f"hop {hop}" for hop in range(len(next(iter(shares.values()))))]
+    made = table(f"Share of each {what} in each hop", (what, *hops))
+    for name, row in shares.items():
+        made.add_row(escape(name), *(f"{value:.3f}" for value in row))
+    return made
+
+
+def suited_hops(opened: FinishedRun, out: Path, runs: int) -> Answer:
     """Write the figure of suitable hops and return its numbers."""
     from gamlp.explain.figures.chart import write_charts
     from gamlp.explain.figures.hop_suitability import charts, hop_suitability
 
     found = hop_suitability(opened, runs=runs)
-    return {
-        "run": str(opened.folder),
-        "runs": runs,
-        "nodes": [
-            {"id": name, "shares": shares.tolist(), "best_hop": int(shares.argmax())}
-            for name, shares in zip(found.names, found.shares.T, strict=True)
-        ],
-        "files": [str(file) for file in write_charts(charts(found), out)],
-    }
+    nodes = [
+        {"id": name, "shares": shares.tolist(), "best_hop": int(shares.argmax())}
+        for name, shares in zip(found.names, found.shares.T, strict=True)
+    ]
+    files = [str(file) for file in write_charts(charts(found), out)]
+    facts = {"run": str(opened.folder), "runs": runs, "nodes": nodes, "files": files}
+    return facts, lambda: show_suited(facts)
+
+
+def show_suited(facts: dict[str, Any]) -> None:
+    """Print how often each number of hops was right, and the best one."""
+    hops = [f"{hop} hops" for hop in range(len(facts["nodes"][0]["shares"]))]
+    made = table(f"Share of {facts['runs']} SGC runs that are right, %", ("test node", *hops, "best"))
+    for node in facts["nodes"]:
+        best = str(node["best_hop"]) if max(node["shares"]) > 0 else "none"
+        made.add_row(escape(node["id"]), *(f"{100 * share:.0f}" for share in node["shares"]), best)
+    screen().print(made)
+    say(f"Pictures are in {Path(facts['files'][0]).parent}.")

@@ -1,12 +1,14 @@
 """The options that commands share, each spelled once, and how a command takes them: as one object.
 
-    @spelled_out
-    def train(graph: GraphOptions, *, compute: ComputeOptions, seeds: int = 3) -> None: …
+    def train(graph: GraphOptions, *, compute: ComputeOptions, seeds: int = 3) -> Answer: …
 
 typer makes options of a function's parameters. `spelled_out` shows it a signature in which the fields of the objects
 stand in their place (what, root, column, …), and makes the objects of what was given:
 
-    def train(what, root, column, features, directed, engine, memory, address, cache, device, seeds=3)
+    def train(what, root, column, features, directed, engine, memory, address, cache, device, seeds=3, json=False)
+
+Every command takes --json and --seed, and runs below progress bars. It returns its result and the words that people
+read instead of it.
 """
 
 from __future__ import annotations
@@ -14,37 +16,36 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Collection
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Context, Option
 
 from gamlp.cli import complete
-from gamlp.errors import SettingsError
+from gamlp.cli.screen import print_json, say, shown_progress
+from gamlp.errors import Interrupted, SettingsError
 
 if TYPE_CHECKING:
     from gamlp.graph.readers.source import GraphSource
     from gamlp.propagate.engines.registry import EngineChoice
 
+KEPT = "what is kept of interrupted work"
 LARGEST_SEED = 2**63 - 1
-_running: ContextVar[typer.Context] = ContextVar("the command that is running")
+_running: ContextVar[Context] = ContextVar("the command that is running")
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output.")]
-Seed = Annotated[int, typer.Option("--seed", help="The first random seed.", min=0, max=LARGEST_SEED)]
-AnySeed = Annotated[int, typer.Option("--seed", help="Taken by every command; this one has nothing random.", min=0)]
+Answer = tuple[dict[str, Any], str | Callable[[], None]] | None  # what --json prints, and what is printed else
+Json = Annotated[bool, Option("--json", help="Print one JSON object on standard output.")]
+Seed = Annotated[int, Option(help="The first random seed.", min=0, max=LARGEST_SEED)]
+AnySeed = Annotated[int, Option(help="Taken by every command; this one has nothing random.", min=0)]
 Recipe = Annotated[
-    str | None,
-    typer.Option(
-        "--recipe", help="A recipe by name, or a .toml file; see gamlp recipes.", autocompletion=complete.recipes
-    ),
+    str | None, Option(help="A recipe by name, or a .toml file; see gamlp recipes.", autocompletion=complete.recipes)
 ]
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change one setting; repeatable.")]
-Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="SIZE", help="Stay within so much memory, as 8GiB, by way of disk.")
-]
+Set = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="Change one setting; repeatable.")]
+Memory = Annotated[str | None, Option(metavar="SIZE", help="Stay within so much memory, as 8GiB, by way of disk.")]
 
 
 @dataclass(frozen=True)
@@ -53,26 +54,22 @@ class GraphOptions:
 
     what: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="GRAPH",
             help="A data set's name, a graph directory, or EDGES [NODES] files.",
             autocompletion=complete.graphs,
         ),
     ] = None
     root: Annotated[
-        Path | None, typer.Option("--root", help="The folder with data sets, laid out as PyG and OGB do; usually data.")
+        Path | None, Option(help="The folder with data sets, laid out as PyG and OGB do; usually data.")
     ] = None
     column: Annotated[
         list[str] | None,
-        typer.Option(
-            "--column", metavar="ROLE=NAME", help="Which column is source, target, weight, id, label or split."
-        ),
+        Option(metavar="ROLE=NAME", help="Which column is source, target, weight, id, label or split."),
     ] = None
-    features: Annotated[
-        Path | None, typer.Option("--features", help="A .npy file with one row of features per node.")
-    ] = None
+    features: Annotated[Path | None, Option(help="A .npy file with one row of features per node.")] = None
     directed: Annotated[
-        bool | None, typer.Option("--directed/--undirected", help="Keep the direction of edges from files.")
+        bool | None, Option("--directed/--undirected", help="Keep the direction of edges from files.")
     ] = None
 
     def source(self, usual: GraphSource | None = None) -> GraphSource:
@@ -97,18 +94,11 @@ class GraphOptions:
 class ComputeOptions:
     """Where hops are propagated and kept, and where networks are trained."""
 
-    engine: Annotated[
-        str | None, typer.Option("--engine", help="local, cuda or ray; by default local, or cuda with that device.")
-    ] = None
+    engine: Annotated[str | None, Option(help="local, cuda or ray; by default local, or cuda with that device.")] = None
     memory: Memory = None
-    address: Annotated[
-        str | None,
-        typer.Option("--address", help="The Ray cluster, as HOST:6379; by default one on this machine."),
-    ] = None
-    cache: Annotated[
-        Path | None, typer.Option("--cache", help="Keep propagated features here, and find them again.")
-    ] = None
-    device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu"
+    address: Annotated[str | None, Option(help="The Ray cluster, as HOST:6379; by default one on this machine.")] = None
+    cache: Annotated[Path | None, Option(help="Keep propagated features here, and find them again.")] = None
+    device: Annotated[str, Option(help="cpu or cuda.")] = "cpu"
 
     def choice(self) -> EngineChoice:
         """Return the choice of an engine; options that do not go together are refused here, before anything is read."""
@@ -118,70 +108,80 @@ class ComputeOptions:
         from gamlp.train.hop_source import check_device
 
         memory = None if self.memory is None else parse_size(self.memory)
-        choice = EngineChoice(
-            name=self.engine or usual_engine(self.device, memory),
-            memory=memory,
-            address=self.address,
-            cache=None if self.cache is None else self.cache.resolve(),
-        )
+        cache = None if self.cache is None else self.cache.resolve()
+        name = self.engine or usual_engine(self.device, memory)
+        choice = EngineChoice(name=name, memory=memory, address=self.address, cache=cache)
         check_device(self.device)
         choice.open(device=self.device)
         return choice
 
 
-def spelled_out(command: Callable[..., None]) -> Callable[..., None]:
+def spelled_out(command: Callable[..., Answer]) -> Callable[..., None]:
     """Return the command with its objects of options taken apart into their fields, as typer needs to see them."""
-    parameters, groups = [], {}
-    for parameter in inspect.signature(command, eval_str=True).parameters.values():
-        kind = parameter.annotation
-        if not dataclasses.is_dataclass(kind):
-            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-            continue
-        groups[parameter.name] = kind, [field.name for field in dataclasses.fields(kind)]
-        hints = get_type_hints(kind, include_extras=True)
-        parameters += [
-            inspect.Parameter(
-                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
-            )
-            for field in dataclasses.fields(kind)
-        ]
-
-    context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    parameters: dict[str, inspect.Parameter] = {}
+    groups: dict[str, Any] = {}
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        if dataclasses.is_dataclass(parameter.annotation):
+            groups[name] = parameter.annotation
+            parameters |= inspect.signature(groups[name], eval_str=True).parameters
+        else:
+            parameters[name] = parameter
+    keyword, takes_seed = inspect.Parameter.KEYWORD_ONLY, "seed" in parameters
+    if not takes_seed:
+        parameters["seed"] = inspect.Parameter("seed", keyword, default=0, annotation=AnySeed)
+    parameters["json"] = inspect.Parameter("json", keyword, default=False, annotation=Json)
+    parameters["context"] = inspect.Parameter("context", keyword, annotation=Context)
 
     @functools.wraps(command)
-    def run(**given: Any) -> None:
-        _running.set(given.pop("context"))
-        for name, (kind, fields) in groups.items():
-            given[name] = kind(**{field: given.pop(field) for field in fields})  # type: ignore[operator]
-        command(**given)
+    def run(context: Context, json: bool, **given: Any) -> None:
+        _running.set(context)
+        if not takes_seed:
+            del given["seed"]
+        for name, kind in groups.items():
+            given[name] = kind(**{field.name: given.pop(field.name) for field in dataclasses.fields(kind)})
+        try:
+            with shown_progress():
+                answer = command(**given)
+        except KeyboardInterrupt:
+            raise Interrupted(context.meta.get(KEPT, "Nothing was changed.")) from None
+        if answer is not None:  # else another process tells
+            tell(*answer, json=json)
 
-    run.__signature__ = inspect.Signature([*parameters, context])  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in [*parameters, context]}
+    shown = [parameter.replace(kind=keyword) for parameter in parameters.values()]
+    run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return run
 
 
-def given_options() -> dict[str, str]:
-    """Return the options of the running command that stand on its command line: parameter → as it is spelled."""
+def if_interrupted(words: str) -> None:
+    """Say what Ctrl-C leaves from here on; until then, nothing was changed."""
+    _running.get().meta[KEPT] = words
+
+
+def go_on(command: str, place: Path, kept: str = "What is finished is kept") -> None:
+    """Say how the command is taken up again after Ctrl-C."""
+    if_interrupted(f"{kept}; go on with: {shlex.join(['gamlp', command, '--resume', str(place)])}")
+
+
+def tell(result: dict[str, Any], words: str | Callable[[], None], *, json: bool) -> None:
+    """Print what a command answers."""
+    if json:
+        print_json(result)
+    elif isinstance(words, str):
+        say(words)
+    else:
+        words()
+
+
+def refuse(reason: str, *, only: Collection[str] | None = None, but: Collection[str] = ()) -> None:
+    """Refuse options of the command line, those of `only` or all but `but`; the reason has {option} for the first."""
     context = _running.get()
-    return {
-        str(parameter.name): parameter.opts[0] if parameter.opts[0].startswith("-") else str(parameter.metavar)
-        for parameter in context.command.params
-        if getattr(context.get_parameter_source(str(parameter.name)), "name", "") == "COMMANDLINE"
-    }
-
-
-def refuse_beside(option: str, reason: str, *, but: tuple[str, ...] = ()) -> None:
-    """Refuse whatever stands on the command line beside `option`, --json and `but`, by its name."""
-    for name, spelled in given_options().items():
-        if name not in (option, "json", *but):
-            raise SettingsError(f"{spelled} was given beside --{option}.\n{reason}")
-
-
-def seeds_from(first: int, count: int) -> list[int]:
-    """Return so many seeds."""
-    if first + count - 1 > LARGEST_SEED:
-        raise SettingsError(f"--seed {first} --seeds {count}: the last seed is too large.\nUse seeds below 2^63.")
-    return list(range(first, first + count))
+    for parameter in context.command.params:
+        name = str(parameter.name)
+        given = getattr(context.get_parameter_source(name), "name", "") == "COMMANDLINE"
+        if given and name not in but and (only is None or name in only):
+            spelled = parameter.opts[0] if parameter.opts[0].startswith("-") else str(parameter.metavar)
+            raise SettingsError(reason.format(option=spelled))
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
@@ -194,7 +194,7 @@ def pair(text: str, option: str) -> tuple[str, str]:
 
 def overrides(texts: list[str] | None) -> dict[str, Any]:
     """Read every --set KEY=VALUE."""
-    from gamlp.runs.command import parse_value
+    from gamlp.runs.spec import parse_value
 
     pairs = [pair(text, "--set") for text in texts or []]
     return {key: parse_value(value, f"--set {key}") for key, value in pairs}

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Argument, Option
 
-from gamlp.cli import common
-from gamlp.cli.options import ComputeOptions, GraphOptions, Json, given_options, spelled_out
-from gamlp.cli.screen import say
-from gamlp.errors import InputError, SettingsError
+from gamlp.cli.begin import read_own_graph, read_source
+from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, refuse
+from gamlp.errors import InputError
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
@@ -19,48 +19,46 @@ if TYPE_CHECKING:
     from gamlp.runs.record import Record
     from gamlp.storage.files import Array
 
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Example: gamlp predict runs/RUN new-edges.parquet new-nodes.parquet --out predictions.csv")(
-        spelled_out(predict)
-    )
+OF_ANOTHER = ("column", "features", "directed", "engine", "memory", "address", "cache", "device")
+NO_GRAPH = (
+    "{option} was given, and no graph after the run: the run's own graph is read, and its predictions are there.\n"
+    "Leave the option out, or name a graph."
+)
 
 
 def predict(
-    run: Annotated[Path, typer.Argument(help="A run directory made by gamlp train.")],
+    run: Annotated[Path, Argument(help="A run directory made by gamlp train.")],
     graph: GraphOptions,
     *,
-    out: Annotated[Path, typer.Option("--out", help="Where to write, .parquet or .csv.")] = Path("predictions.parquet"),
-    seed: Annotated[
-        int | None, typer.Option("--seed", help="Which seed's model; by default the best on validation.", min=0)
-    ] = None,
+    out: Annotated[Path, Option(help="Where to write, .parquet or .csv.")] = Path("predictions.parquet"),
+    seed: Annotated[int | None, Option(help="Which seed's model; by default the best on validation.", min=0)] = None,
     compute: ComputeOptions,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Write the class of every node: of the run's own graph, or of another graph with the same features.
 
     Another graph is read as the run's was: its columns and its direction, unless options say otherwise.
     """
-    from gamlp.runs.predictions import check_ending, prediction_tables, stored, write_predictions_to
-    from gamlp.runs.record import read_run
+    from gamlp.runs.predictions import prediction_tables, stored, write_predictions_to
+    from gamlp.runs.record import finished_seed, read_run
+    from gamlp.runs.seed import check_kept
 
-    check_ending(out)
+    if out.suffix not in {".parquet", ".csv"}:
+        raise InputError(f"Predictions cannot be written as '{out.name}'.\nUse a name that ends in .parquet or .csv.")
     engine = compute.choice()
     record = read_run(run)
-    folder, chosen = finished_seed(run, record, seed)
+    chosen = finished_seed(run, record, seed)
+    folder = run / f"seed-{chosen}"
+    check_kept(folder, record={"result": record.result}, names=("model.json",))
     source = another_source(graph, record) if graph.what else record.source
     check_out(out, source)
-    with common.shown_progress():
-        if graph.what:
-            read = common.read_source(source)
-            read, rows, probabilities = of_another(folder, read, record, engine, compute.device)
-        else:
-            refuse_without_graph()
-            read = common.read_own_graph(record, graph.root)
-            rows, probabilities = stored(folder)
-        tables = prediction_tables(read, rows, probabilities, seed=None if graph.what else chosen)
-        write_predictions_to(tables, out)
+    if graph.what:
+        read, rows, probabilities = of_another(folder, read_source(source), record, engine, compute.device)
+    else:
+        refuse(NO_GRAPH, only=OF_ANOTHER)
+        read = read_own_graph(record, graph.root)
+        rows, probabilities = stored(folder)
+    tables = prediction_tables(read, rows, probabilities, seed=None if graph.what else chosen)
+    write_predictions_to(tables, out)
     result: dict[str, Any] = {
         "run": str(run), "seed": chosen, "dataset": read.name, "nodes": len(rows), "out": str(out),
         "mean_confidence": float(probabilities.max(axis=1).mean()),
@@ -68,35 +66,7 @@ def predict(
     known = read.labels[rows] >= 0
     if graph.what and known.any():
         result["accuracy"] = float((probabilities.argmax(axis=1)[known] == read.labels[rows][known]).mean())
-    if json:
-        common.print_json(result)
-    else:
-        say(f"{len(rows):,} predictions of seed {chosen} are in {out}.")
-
-
-def finished_seed(run: Path, record: Record, seed: int | None) -> tuple[Path, int]:
-    """Return the folder and the number of the seed that is asked for."""
-    from gamlp.errors import MissingFileError
-    from gamlp.runs.seed_files import check_kept
-
-    if record.result is None:
-        raise MissingFileError(f"{run} is not finished.\nFinish it with: gamlp train --resume {run}")
-    chosen = int(record.result["best_seed"]) if seed is None else seed
-    if chosen not in record.seeds:
-        raise MissingFileError(f"{run} has no seed {chosen}.\nIt has: {', '.join(map(str, record.seeds))}.")
-    folder = run / f"seed-{chosen}"
-    check_kept(folder, record={"result": record.result}, names=("model.json",))
-    return folder, chosen
-
-
-def refuse_without_graph() -> None:
-    """Refuse options that say how another graph is read, or where it is computed."""
-    for name, spelled in given_options().items():
-        if name in ("column", "features", "directed", "engine", "memory", "address", "cache", "device"):
-            raise SettingsError(
-                f"{spelled} was given, and no graph after the run: the run's own graph is read, and its predictions "
-                "are there.\nLeave the option out, or name a graph."
-            )
+    return result, f"{len(rows):,} predictions of seed {chosen} are in {out}."
 
 
 def another_source(graph: GraphOptions, record: Record) -> GraphSource:
@@ -115,10 +85,8 @@ def another_source(graph: GraphOptions, record: Record) -> GraphSource:
 
 def check_out(out: Path, source: GraphSource | None) -> None:
     """Refuse to write over what is read."""
-    if source is None:
-        return
     place = out.resolve()
-    given = [Path(word) for word in source.what] + ([source.features] if source.features else [])
+    given = [] if source is None else [*map(Path, source.what), *([source.features] if source.features else [])]
     if any(path.exists() and (path == place or path in place.parents) for path in given):
         raise InputError(f"--out {out} would write over what the graph is read from.\nChoose another name.")
 
@@ -127,8 +95,6 @@ def of_another(
     folder: Path, graph: Graph, record: Record, engine: EngineChoice, device: str
 ) -> tuple[Graph, Array, Array]:
     """Return the graph with the model's class numbers, and the rows and probabilities of its nodes."""
-    from dataclasses import replace
-
     from gamlp.model_file import load_fitted
     from gamlp.runs.predictions import stored
 

@@ -6,12 +6,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from typer import Option
 
-from gamlp.cli import common
-from gamlp.cli.options import ComputeOptions, GraphOptions, Json, Recipe, Seed, Set, spelled_out
-from gamlp.cli.screen import say
-from gamlp.cli.train import new_spec
+from gamlp.cli.begin import asked, new_spec
+from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Recipe, Seed, Set, if_interrupted
 from gamlp.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -22,30 +20,20 @@ if TYPE_CHECKING:
     from gamlp.storage.files import Array
 
 
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(
-        epilog="Examples: gamlp propagate my-graph --set hops=5 --cache hops, then gamlp train my-graph --cache hops · "
-        "gamlp propagate big-graph --out hops --memory 8GiB --rows labelled"
-    )(spelled_out(propagate))
-
-
 def propagate(
     graph: GraphOptions,
     *,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="A folder of their own for them.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is in --out.")] = False,
+    out: Annotated[Path | None, Option("--out", "-o", help="A folder of their own for them.")] = None,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace what is in --out.")] = False,
     rows: Annotated[
-        str | None,
-        typer.Option(metavar="WHICH", help="labelled, all, or a file of node numbers (.npy, or one in a line)."),
+        str | None, Option(metavar="WHICH", help="labelled, all, or a file of node numbers (.npy, or one in a line).")
     ] = None,
-    method: Annotated[str | None, typer.Option(help="Propagate as this method would.")] = None,
+    method: Annotated[str | None, Option(help="Propagate as this method would.")] = None,
     recipe: Recipe = None,
     set_: Set = None,
     compute: ComputeOptions,
     seed: Seed = 0,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Propagate the features of a graph and keep them, for gamlp train --cache or for anything else."""
     from gamlp.runs.run import hop_source_of, pipeline_of
 
@@ -55,19 +43,20 @@ def propagate(
         raise SettingsError("--overwrite was given without --out.\nA cache holds many propagations, none is replaced.")
     named = [f"rows={rows}"] if rows in ("labelled", "all") else []
     wanted = None if rows is None or named else read_rows(Path(rows))
-    again = "Finished blocks are kept: run it again to go on." if compute.memory else "Nothing was changed."
-    with common.shown_progress(again):
-        read, spec = new_spec(graph, compute, method, recipe, [*(set_ or []), *named], [seed], to_train=False)
-        started = time.perf_counter()
-        pipeline = pipeline_of(spec, hop_source_of(spec, None))
-        if not pipeline.method.on_hops:
-            raise SettingsError(f"{spec.method} does not propagate beforehand.\nName a method on hops, as gamlp-jk.")
-        split = read.split_for(seed)
-        if out is None:
-            hops = pipeline.hops(read, split, rows=wanted)
-        else:
-            hops = written_to(out, pipeline, read, split, wanted, overwrite=overwrite)
-    show(read, hops, Path(out or compute.cache or ""), seconds=time.perf_counter() - started, json=json)
+    if compute.memory:
+        if_interrupted("Finished blocks are kept: run it again to go on.")
+    changes = asked([*(set_ or []), *named], seed, 1)
+    read, spec = new_spec(graph, compute, recipe, method, **changes, to_train=False)
+    started = time.perf_counter()
+    pipeline = pipeline_of(spec, hop_source_of(spec, None))
+    if not pipeline.method.on_hops:
+        raise SettingsError(f"{spec.method} does not propagate beforehand.\nName a method on hops, as gamlp-jk.")
+    split = read.split_for(seed)
+    if out is None:
+        hops = pipeline.hops(read, split, rows=wanted)
+    else:
+        hops = written_to(out, pipeline, read, split, wanted, overwrite=overwrite)
+    return made(read, hops, Path(out or compute.cache or ""), seconds=time.perf_counter() - started)
 
 
 def written_to(
@@ -105,16 +94,13 @@ def read_rows(path: Path) -> Array:
     return found.astype(np.int64)
 
 
-def show(graph: Graph, hops: Hops, place: Path, *, seconds: float, json: bool) -> None:
+def made(graph: Graph, hops: Hops, place: Path, *, seconds: float) -> Answer:
     """Say what was made."""
     facts: dict[str, Any] = {
         "dataset": graph.name, "cache": str(place), "key": hops.key, "rows": hops.values.shape[0], "hops": hops.count,
         "features": hops.values.shape[-1], "bytes": hops.values.nbytes, "seconds": seconds,
     }  # fmt: skip
-    if json:
-        common.print_json(facts)
-    else:
-        say(
-            f"{facts['rows']:,} rows, {facts['hops']} hops, {facts['features']:,} features, "
-            f"{hops.values.nbytes / 2**20:,.0f} MiB, in {seconds:.1f} s, below {place}."
-        )
+    return facts, (
+        f"{facts['rows']:,} rows, {facts['hops']} hops, {facts['features']:,} features, "
+        f"{facts['bytes'] / 2**20:,.0f} MiB, in {seconds:.1f} s, below {place}."
+    )

@@ -1,40 +1,17 @@
-"""gamlp train: from a graph to a run directory."""
+"""gamlp train and tune: from a graph to a run directory, or to settings that suit it."""
 
 from __future__ import annotations
 
-import time
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-import typer
+from typer import Option
 
-from gamlp.cli import common, complete
-from gamlp.cli.options import (
-    ComputeOptions,
-    GraphOptions,
-    Json,
-    Recipe,
-    Seed,
-    Set,
-    overrides,
-    refuse_beside,
-    seeds_from,
-    spelled_out,
-)
-
-if TYPE_CHECKING:
-    from gamlp.graph.graph import Graph
-    from gamlp.graph.readers.source import GraphSource
-    from gamlp.runs.spec import RunSpec
-
-GOES_ON = "A run goes on as it was begun: leave it out."
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command(epilog="Examples: gamlp train debian · gamlp train edges.parquet nodes.parquet --column label=topic")(
-        spelled_out(train)
-    )
+from gamlp.cli import complete
+from gamlp.cli.begin import asked, new_folder, new_spec, own_page, taken_up
+from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Recipe, Seed, Set, go_on
+from gamlp.cli.screen import say, screen, table
 
 
 def train(
@@ -42,118 +19,96 @@ def train(
     *,
     method: Annotated[
         str | None,
-        typer.Option(
-            help="A method's name, as gamlp-jk+rlu; by default the recipe's.", autocompletion=complete.methods
-        ),
+        Option(help="A method's name, as gamlp-jk+rlu; by default the recipe's.", autocompletion=complete.methods),
     ] = None,
     recipe: Recipe = None,
     set_: Set = None,
-    seeds: Annotated[
-        int, typer.Option(help="How many seeds; a graph without a fixed split draws one for each.", min=1)
-    ] = 3,
+    seeds: Annotated[int, Option(help="How many seeds; a graph without a fixed split draws one for each.", min=1)] = 3,
     seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option("--out", help="The run directory; by default a new one in runs/.")] = None,
-    resume: Annotated[Path | None, typer.Option("--resume", help="Take up a run that was interrupted.")] = None,
+    out: Annotated[Path | None, Option(help="The run directory; by default a new one in runs/.")] = None,
+    resume: Annotated[Path | None, Option(help="Take up a run that was interrupted.")] = None,
     compute: ComputeOptions,
-    json: Json = False,
-) -> None:
+) -> Answer:
     """Train a method on a graph and keep everything in a run directory."""
-    from gamlp.runs.run import begun
-
-    with common.shown_progress():
-        if resume is not None:
-            refuse_beside("resume", GOES_ON)
-            spec: RunSpec = begun(resume)
-            read, folder = common.read_source(spec.source), resume
-        else:
-            read, spec = new_spec(graph, compute, method, recipe, set_, seeds_from(seed, seeds))
-            folder = out or new_folder(f"{read.name}-{spec.method}")
-    result = trained(read, spec, folder)
-    if result is None:  # another process of torchrun's tells
-        return
-    if json:
-        common.print_json(result)
-    else:
-        show(result)
-
-
-def new_spec(
-    graph: GraphOptions,
-    compute: ComputeOptions,
-    method: str | None,
-    recipe: str | None,
-    set_: list[str] | None,
-    seeds: list[int],
-    *,
-    to_train: bool = True,
-) -> tuple[Graph, RunSpec]:
-    """Read the graph and resolve every setting for it; impossible ones are refused before anything is written."""
-    from gamlp.methods import method_named
-    from gamlp.recipes import load_recipe
-    from gamlp.runs.spec import RunSpec
-
-    source, engine, changes = graph.source(), compute.choice(), overrides(set_)
-    recipe = recipe or default_recipe(source)
-    method_named(method or load_recipe(recipe).method)  # a wrong name is told before a large graph is read
-    read = common.read_source(source)
-    where: dict[str, Any] = {"engine": engine, "device": compute.device, "source": source}
-    return read, RunSpec.of(read, method, recipe, changes, seeds, **where, to_train=to_train)
-
-
-def trained(graph: Graph, spec: RunSpec, folder: Path) -> dict[str, Any] | None:
-    """Train in one process or several, and write the report; None in all but the first process."""
-    import shlex
-
-    from gamlp.explain.report import write_report
-    from gamlp.runs.distributed_run import train_together
+    from gamlp.runs.run import begun, train_together
     from gamlp.train.distributed import joined
 
-    again = f"What is finished is kept; go on with: {shlex.join(['gamlp', 'train', '--resume', str(folder)])}"
-    with common.shown_progress(again), joined(spec.device) as together:
+    if resume is None:
+        read, spec = new_spec(graph, compute, recipe, method, **asked(set_, seed, seeds))
+    else:
+        read, spec = taken_up(resume, begun)
+    folder = resume or out or new_folder(f"{read.name}-{spec.method}")
+    go_on("train", folder)
+    with joined(spec.device) as together:
         folder = together.from_first(folder)
-        result = train_together(graph, spec, folder=folder, together=together)
-        if result is not None:
-            if not (folder / "report.html").exists():
-                write_report(graph, folder)
-            result["report"] = str(folder / "report.html")
-    return result
-
-
-def default_recipe(source: GraphSource) -> str:
-    """Return the recipe of a known data set, else the one that adapts itself."""
-    from gamlp.recipes import recipe_names
-
-    return source.what[0] if len(source.what) == 1 and source.what[0] in recipe_names() else "default"
-
-
-def new_folder(name: str) -> Path:
-    """Return a run directory that is not there yet."""
-    stem = Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    folder, count = stem, 1
-    while folder.exists():
-        count += 1
-        folder = stem.with_name(f"{stem.name}-{count}")
-    return folder
+        result = train_together(read, spec, folder=folder, together=together)
+        if result is None:
+            return None
+        result["report"] = own_page(read, folder)
+    return result, partial(show, result)
 
 
 def show(result: dict[str, Any]) -> None:
     """Print the final table."""
-    from rich.table import Table
+    from gamlp.runs.comparison_table import percent
 
-    from gamlp.cli.screen import screen
-
-    table = Table(title=f"{result['method']} on {result['dataset']}", title_justify="left")
-    table.add_column("")
-    table.add_column("valid", justify="right")
-    table.add_column("test", justify="right")
+    made = table(f"{result['method']} on {result['dataset']}", ("", "valid", "test"))
     for name, words in (("accuracy", "accuracy, %"), ("macro_f1", "macro-F1, %")):
-        cells = [common.percent(result[f"{part}_{name}"], result[f"{part}_{name}_std"]) for part in ("valid", "test")]
-        table.add_row(words, *cells)
+        keys = [f"{part}_{name}" for part in ("valid", "test")]
+        made.add_row(words, *(percent(result[key], result[f"{key}_std"]) for key in keys))
     losses = [result[f"{part}_log_loss"] for part in ("valid", "test")]
-    table.add_row("log loss", *("–" if loss is None else f"{loss:.3f}" for loss in losses))
-    out = screen()
-    out.print(table)
+    made.add_row("log loss", *("–" if loss is None else f"{loss:.3f}" for loss in losses))
+    screen().print(made)
     count = len(result["seeds"])
     spread = f"Mean ± std over {count} seeds" if count > 1 else "1 seed"
-    out.print(f"{spread}, {result['seconds_per_seed']:.1f} s each, {result['parameters']:,} parameters.")
-    out.print(f"Everything is in {result['run']}: report.html to look at, predictions.parquet to use.", soft_wrap=True)
+    say(f"{spread}, {result['seconds_per_seed']:.1f} s each, {result['parameters']:,} parameters.")
+    say(f"Everything is in {result['run']}: report.html to look at, predictions.parquet to use.")
+
+
+def tune(
+    graph: GraphOptions,
+    *,
+    method: Annotated[str | None, Option(help="A method on hops; by default the recipe's.")] = None,
+    recipe: Recipe = None,
+    set_: Set = None,
+    trials: Annotated[int | None, Option(help="How many settings to try in all; 30 unless told.", min=1)] = None,
+    seeds: Annotated[int, Option(help="How many seeds each trial trains.", min=1)] = 3,
+    seed: Seed = 0,
+    out: Annotated[Path, Option(help="The recipe to write.")] = Path("tuned.toml"),
+    study: Annotated[Path | None, Option(help="Where the trials are kept; by default beside the recipe.")] = None,
+    resume: Annotated[Path | None, Option(help="Take up the search of this study file.")] = None,
+    compute: ComputeOptions,
+) -> Answer:
+    """Search for settings by validation accuracy and write them as a recipe.
+
+    A setting given with --set stays as it is. Test labels are not read.
+    """
+    from gamlp.runs import study as studies
+    from gamlp.runs import tuning
+
+    studies.optuna_or_error()
+    if resume is None:
+        read, start = new_spec(graph, compute, recipe, method, **asked(set_, seed, seeds))
+        spec = studies.SearchSpec(**dict(start), trials=trials or 30, out=out.resolve())
+    else:
+        words = "A search goes on as it was begun, for more --trials perhaps"
+        read, spec = taken_up(resume, studies.asked, what=words, but=["trials"])
+        spec = spec.model_copy(update={"trials": trials or spec.trials})
+    tuning.checked(read, spec)  # refuses before anything is written
+    file = resume or study or out.with_suffix(".study.sqlite")
+    if resume is None:
+        studies.begin(file, spec)
+    go_on("tune", file, "The trials so far are kept")
+    result = tuning.tune(read, spec, study_file=file)
+    return result, found(result)
+
+
+def found(result: dict[str, Any]) -> str:
+    """Say what was found and how to use it."""
+    best = (
+        f"Best of {result['trials']} trials ({result['pruned']} given up early): "
+        f"{100 * result['best_valid_accuracy']:.2f} % on validation; "
+        f"the recipe as it was: {100 * result['start_valid_accuracy']:.2f} %."
+    )
+    changes = [f"  {key} = {value}" for key, value in result["changes"].items()]
+    return "\n".join([best, *changes, f"Use it with: gamlp train … --recipe {result['out']}"])

@@ -20,9 +20,8 @@ from gamlp.explain.figures.chart import ACCENT, SECOND, Axes, Chart, label, lege
 from gamlp.explain.finished_run import finished_record
 from gamlp.explain.report import render_page, text_of
 from gamlp.recipes import load_recipe
-from gamlp.runs.command import command_of
 from gamlp.runs.comparison import read_comparison
-from gamlp.runs.spec import RunSpec, Spec
+from gamlp.runs.spec import RunSpec, Spec, command_of
 from gamlp.storage.checksums import json_digest
 from gamlp.storage.files import write_text
 from gamlp.train.metrics import mean_and_std

@@ -16,7 +16,7 @@ from gamlp.errors import MissingFileError, SettingsError, ShapeError, StorageErr
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.runs.record import read_record
-from gamlp.runs.seed_files import check_kept
+from gamlp.runs.seed import check_kept
 from gamlp.runs.spec import RunSpec, check_same_graph
 from gamlp.storage.files import Array, read_array, read_json
 

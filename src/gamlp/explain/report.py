@@ -26,8 +26,7 @@ from gamlp.explain.figures import SECTIONS
 from gamlp.explain.figures.mistakes import confused_pairs
 from gamlp.explain.finished_run import FinishedRun, open_run
 from gamlp.graph.graph import Graph
-from gamlp.runs.command import command_of
-from gamlp.runs.spec import RunSpec
+from gamlp.runs.spec import RunSpec, command_of
 from gamlp.storage.files import Array, write_text
 
 BUILT_IN = ("debian", "debian-hetero")  # the nodes to be classified are packages, the classes sections

@@ -20,21 +20,20 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from gamlp.errors import InputError, MissingFileError, SettingsError, StorageError, did_you_mean
+from gamlp.errors import InputError, SettingsError, did_you_mean
 from gamlp.graph.graph import Graph
-from gamlp.graph.readers.source import GraphSource
 from gamlp.machine.facts import reset_peak
 from gamlp.methods import BASES, Method, method_named
 from gamlp.pipeline import Pipeline
 from gamlp.progress import progress
-from gamlp.propagate.engines.registry import EngineChoice
 from gamlp.recipes.recipe import Published, load_recipe
 from gamlp.runs.comparison_table import write_tables
-from gamlp.runs.record import FORMAT, Described, Number, check_can_go_on, in_this_format, parsed
-from gamlp.runs.run import hop_source_of, open_run, pipeline_of, train_run
-from gamlp.runs.spec import MethodName, RunSpec, Spec, check_same_graph
-from gamlp.storage.files import read_json, write_json
+from gamlp.runs.record import FORMAT, Count, Number, check_goes_on, check_version, read_kept
+from gamlp.runs.run import hop_source_of, open_run, pipeline_of, train_run, unfinished
+from gamlp.runs.spec import MethodName, RunSpec, Spec
+from gamlp.storage.files import write_json
 from gamlp.storage.locks import is_bare, locked
+from gamlp.storage.validated import Validated
 
 USUAL = (
     "mlp", "label-propagation", "sgc", "s2gc", "gbp", "sign", "sagn",
@@ -51,7 +50,7 @@ PROPAGATION = (
 )  # fmt: skip  # beside the hops
 
 
-class Row(Described):
+class Row(Validated):
     """One method's line: shares from 0 to 1, the published ones too; seconds of training a seed."""
 
     method: MethodName
@@ -60,7 +59,7 @@ class Row(Described):
     test_accuracy: Number
     test_accuracy_std: Number
     seconds: float
-    parameters: Annotated[int, Field(ge=0)]
+    parameters: Count
     peak_memory_bytes: Number
     published: Number
     published_std: Number
@@ -69,18 +68,14 @@ class Row(Described):
 class ComparisonSpec(Spec):
     """Several methods on one graph over the same seeds."""
 
+    command = ("compare", "methods")
     methods: Annotated[list[MethodName], Field(min_length=1)]
     settings: dict[MethodName, dict[str, Any]]  # of each method
 
     def run(self, name: str) -> RunSpec:
         """Return the specification of one method's run."""
-        shared = {field: getattr(self, field) for field in Spec.model_fields}
-        overrides = overrides_for(method_named(name), self.overrides)
-        return RunSpec(**{**shared, "method": name, "settings": self.settings[name], "overrides": overrides})
-
-    def own_words(self) -> list[str]:
-        """Return the words of the command that only comparisons have."""
-        return ["compare", "--methods", ",".join(self.methods)]
+        own = {"settings": self.settings[name], "overrides": overrides_for(method_named(name), self.overrides)}
+        return RunSpec(**{**self.fields_of(Spec), **own, "method": name})
 
 
 class ComparisonRecord(ComparisonSpec):
@@ -111,39 +106,24 @@ def methods_named(text: str | None, graph: Graph | None = None) -> list[str]:
     return names
 
 
-def check_names(methods: Sequence[str], recipe: str) -> None:
-    """Refuse names that nobody has."""
-    load_recipe(recipe)
-    for name in methods:
-        method_named(name)
-
-
 def comparison_for(
     graph: Graph,
     methods: Sequence[str],
     recipe: str = "default",
     overrides: Mapping[str, Any] | None = None,
     seeds: Sequence[int] = (0,),
-    *,
-    engine: EngineChoice = EngineChoice(),  # noqa: B008 — frozen
-    device: str = "cpu",
-    source: GraphSource | None = None,
+    **where: Any,
 ) -> ComparisonSpec:
     """Resolve every setting of every method, and refuse what cannot be trained before anything is.
 
-    An override KEY is for every method that has it and does not fix it, METHOD.KEY for one.
+    An override KEY is for every method that has it and does not fix it, METHOD.KEY for one; `where`: see `RunSpec.of`.
     """
     found, values = [method_named(name) for name in methods], dict(overrides or {})
     check_overrides(found, values)
-    shared: dict[str, Any] = {"seeds": seeds, "engine": engine, "device": device, "source": source}
-    specs = {one.name: RunSpec.of(graph, one.name, recipe, overrides_for(one, values), **shared) for one in found}
-    first = next(iter(specs.values()))
-    return ComparisonSpec(
-        **{name: getattr(first, name) for name in Spec.model_fields if name != "overrides"},
-        overrides=values,
-        methods=list(specs),
-        settings={name: spec.settings for name, spec in specs.items()},
-    )
+    specs = [RunSpec.of(graph, one.name, recipe, overrides_for(one, values), seeds, **where) for one in found]
+    settings = {spec.method: spec.settings for spec in specs}
+    shared = {**specs[0].fields_of(Spec), "overrides": values}
+    return ComparisonSpec(**shared, methods=list(settings), settings=settings)
 
 
 def compare(graph: Graph, spec: ComparisonSpec, *, folder: Path) -> dict[str, Any]:
@@ -179,27 +159,26 @@ def published_in(recipe: str) -> Mapping[str, Published]:
 
 def overrides_for(method: Method, overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Return the overrides that one method takes: those for all, then those for its base, then for its own name."""
-    common = {key: value for key, value in overrides.items() if "." not in key and method.takes(key)}
-    for prefix in (method.base, method.name):
-        common |= {key.removeprefix(f"{prefix}."): value for key, value in overrides.items() if owner(key) == prefix}
-    return common
-
-
-def owner(key: str) -> str:
-    """Return METHOD of METHOD.KEY."""
-    return key.rpartition(".")[0]
+    taken = {}
+    for wanted in ("", method.base, method.name):
+        for key, value in overrides.items():
+            owner, _, name = key.rpartition(".")
+            if owner == wanted and (owner or method.takes(name)):
+                taken[name] = value
+    return taken
 
 
 def check_overrides(methods: Sequence[Method], overrides: Mapping[str, Any]) -> None:
     """Refuse an override that none of the methods takes."""
     names = {name for method in methods for name in (method.base, method.name)}
+    known = {name for method in methods for name in method.setting_names()}
     for key in overrides:
-        if owner(key) and owner(key) not in names:
-            raise SettingsError(f"--set {key}: no such method is compared.\n{did_you_mean(owner(key), names)}")
-        known = {name for method in methods for name in method.setting_names()}
-        if not owner(key) and key not in known:
+        owner = key.rpartition(".")[0]
+        if owner and owner not in names:
+            raise SettingsError(f"--set {key}: no such method is compared.\n{did_you_mean(owner, names)}")
+        if not owner and key not in known:
             raise SettingsError(f"There is no setting '{key}'.\n{did_you_mean(key, known)}")
-        if not owner(key) and not any(method.takes(key) for method in methods):
+        if not owner and not any(method.takes(key) for method in methods):
             raise SettingsError(
                 f"None of the methods leaves '{key}' to be set.\n"
                 "Their names fix it: leave it out, or name other methods."
@@ -212,18 +191,14 @@ def running_order(spec: ComparisonSpec) -> list[str]:
     for name in spec.methods:
         wanted = spec.settings[name] if method_named(name).on_hops else {}
         groups.setdefault(repr({key: wanted.get(key) for key in PROPAGATION}), []).append(name)
-
-    def most_first(name: str) -> tuple[int, bool]:
-        settings = spec.settings[name]
-        return -settings.get("hops", 0), settings.get("combiner") != "smoothing"
-
-    return [name for group in groups.values() for name in sorted(group, key=most_first)]
+    places = {name: (-of.get("hops", 0), of.get("combiner") != "smoothing") for name, of in spec.settings.items()}
+    return [name for group in groups.values() for name in sorted(group, key=places.__getitem__)]
 
 
 def prepared(graph: Graph, pipeline: Pipeline, seeds: Sequence[int], folder: Path) -> float:
     """Make the hops that a method is going to read, so that its own seconds are of training; return the seconds."""
     started = time.perf_counter()
-    waiting = [seed for seed in seeds if not (folder / f"seed-{seed}" / "result.json").exists()]
+    waiting = unfinished(seeds, folder)
     if pipeline.method.on_hops and waiting:
         pipeline.hops(graph, graph.split_for(waiting[0]))
     return time.perf_counter() - started
@@ -231,28 +206,17 @@ def prepared(graph: Graph, pipeline: Pipeline, seeds: Sequence[int], folder: Pat
 
 def open_comparison(graph: Graph, spec: ComparisonSpec, folder: Path) -> ComparisonRecord:
     """Begin comparison.json, or add to the one that is there: its methods stay, and those that are new follow."""
-    asked = {name: getattr(spec, name) for name in ComparisonSpec.model_fields}
-    record = ComparisonRecord(**asked, format=FORMAT, dataset=graph.name)
+    fields = spec.fields_of(ComparisonSpec)
     if (folder / RECORD).exists():
         there = read_comparison(folder)
-        check_can_go_on(there, folder)
-        differing = [key for key in ("recipe", "seeds") if getattr(there, key) != getattr(spec, key)]
-        if differing:
-            raise StorageError(
-                f"{folder} holds another comparison, of other {', '.join(differing)}.\n"
-                f"Go on with it by --resume {folder}, or choose another --out."
-            )
-        check_same_graph(there, graph)
-        record = record.model_copy(
-            update={
-                "methods": list(dict.fromkeys([*there.methods, *spec.methods])),
-                "settings": {**there.settings, **spec.settings},
-                "overrides": {**there.overrides, **spec.overrides},
-                "propagation_seconds": there.propagation_seconds,
-            }
-        )
+        check_version(there, folder)
+        check_goes_on(there, spec, graph, folder, what="comparison", keys=("recipe", "seeds"))
+        fields |= {name: getattr(there, name) | fields[name] for name in ("settings", "overrides")}
+        fields["methods"] = list(dict.fromkeys([*there.methods, *spec.methods]))
+        fields["propagation_seconds"] = there.propagation_seconds
     elif folder.exists() and not is_bare(folder):
         raise InputError(f"{folder} is there and not a comparison.\nChoose a new folder with --out.")
+    record = ComparisonRecord(**fields, format=FORMAT, dataset=graph.name)
     for name in record.methods:
         if (folder / name / "run.json").exists():
             open_run(graph, record.run(name), folder / name)
@@ -262,20 +226,12 @@ def open_comparison(graph: Graph, spec: ComparisonSpec, folder: Path) -> Compari
 
 def read_comparison(folder: Path) -> ComparisonRecord:
     """Read comparison.json of a directory; a method's name is checked, for it is a folder's name as well."""
-    path = folder / RECORD
-    if not path.is_file():
-        raise MissingFileError(f"{folder} has no {RECORD}.\nName a folder that gamlp compare made.")
-    return parsed(in_this_format(read_json(path), path), ComparisonRecord, path)
+    missing = f"{folder} has no {RECORD}.\nName a folder that gamlp compare made."
+    return read_kept(folder / RECORD, ComparisonRecord, missing)
 
 
 def row(result: Mapping[str, Any], published: Published | tuple[None, None]) -> dict[str, Any]:
-    """Return one method's line: shares from 0 to 1, the published ones too; seconds of training a seed."""
-    keys = ("method", "valid_accuracy", "valid_accuracy_std", "test_accuracy", "test_accuracy_std")
-    return {
-        **{key: result[key] for key in keys},
-        "seconds": result["seconds_per_seed"],
-        "parameters": result["parameters"],
-        "peak_memory_bytes": result["peak_memory_bytes"],
-        "published": None if published[0] is None else published[0] / 100,
-        "published_std": None if published[1] is None else published[1] / 100,
-    }
+    """Return one method's line; what was published comes in %."""
+    mean, std = (None if value is None else value / 100 for value in published)
+    own = {"seconds": result["seconds_per_seed"], "published": mean, "published_std": std}
+    return {key: result.get(key) for key in Row.model_fields} | own

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gamlp.errors import InputError
 from gamlp.graph.graph import Graph
-from gamlp.runs.seed_files import check_kept
+from gamlp.runs.seed import check_kept
 from gamlp.storage.files import Array, read_array, replacing
 from gamlp.storage.threads import ranges
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ROWS_A_TABLE = 2**17
 SETS = np.array(["", "train", "valid", "test"], dtype=object)
 
 
 def prediction_tables(
-    graph: Graph, rows: Array, probabilities: Array, *, seed: int | None = None, rows_a_table: int = ROWS_A_TABLE
+    graph: Graph, rows: Array, probabilities: Array, *, seed: int | None = None, rows_a_table: int = 2**17
 ) -> Iterator[pa.Table]:
     """Yield tables with columns id, predicted, confidence, label (empty where unknown) and, with a seed, set.
 
@@ -61,21 +60,13 @@ def write_predictions_to(tables: Iterable[pa.Table], path: Path) -> None:
     """Write .parquet or .csv, by the name's ending, a table at a time; in Parquet each is a row group."""
     from pyarrow import csv, parquet
 
-    check_ending(path)
     kind = parquet.ParquetWriter if path.suffix == ".parquet" else csv.CSVWriter
     with replacing(path) as file:
         waiting = iter(tables)
         first = next(waiting)
         with kind(file, first.schema) as writer:
-            writer.write_table(first)
-            for table in waiting:
+            for table in chain([first], waiting):
                 writer.write_table(table)
-
-
-def check_ending(path: Path) -> None:
-    """Refuse a name that does not say which of the two formats is meant."""
-    if path.suffix not in {".parquet", ".csv"}:
-        raise InputError(f"Predictions cannot be written as '{path.name}'.\nUse a name that ends in .parquet or .csv.")
 
 
 def write_predictions(graph: Graph, folder: Path, seed: int) -> None:

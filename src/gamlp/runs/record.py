@@ -7,67 +7,37 @@ no engine, and one fingerprint. A run of format 1 that was not finished cannot g
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+import numpy
+import torch
+from pydantic import AfterValidator, Field, create_model
 
+import gamlp
 from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.runs.command import command_of
-from gamlp.runs.spec import WHOLE_GRAPH, RunSpec, Seed
+from gamlp.graph.graph import Graph
+from gamlp.runs.spec import WHOLE_GRAPH, RunSpec, Seed, Spec, check_same_graph, command_of
 from gamlp.storage.files import read_json
-
-if TYPE_CHECKING:
-    from gamlp.graph.graph import Graph
+from gamlp.storage.validated import Model, Validated, parsed
 
 FORMAT = 2
 Number = float | None
-Model = TypeVar("Model", bound=BaseModel)
+Count = Annotated[int, Field(ge=0)]
 
-
-class Described(BaseModel):
-    """Of what gamlp itself reads, every type is checked; other keys are left alone."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
-
-
-class SeedResult(Described):
-    """What one seed gave."""
-
-    seed: Seed
-    valid_accuracy: Number
-    valid_macro_f1: Number
-    valid_log_loss: Number
-    test_accuracy: Number
-    test_macro_f1: Number
-    test_log_loss: Number
-    parameters: Annotated[int, Field(ge=0)] = 0
-    stages: list[dict[str, float]]
-    seconds: float
-
-
-class Result(Described):
-    """What all seeds gave together."""
-
-    best_seed: Seed
-    runs: list[SeedResult]
-    seeds: list[Seed]
-    valid_accuracy: Number
-    valid_accuracy_std: Number
-    test_accuracy: Number
-    test_accuracy_std: Number
-    valid_macro_f1: Number
-    valid_macro_f1_std: Number
-    test_macro_f1: Number
-    test_macro_f1_std: Number
-    valid_log_loss: Number
-    valid_log_loss_std: Number
-    test_log_loss: Number
-    test_log_loss_std: Number
-    seconds: float
-    seconds_per_seed: float
-    parameters: Annotated[int, Field(ge=0)] = 0
-    peak_memory_bytes: Number
+SCORES = [f"{part}_{metric}" for metric in ("accuracy", "macro_f1", "log_loss") for part in ("valid", "test")]
+SEED_FIELDS: dict[str, Any] = {
+    "seed": (Seed, ...), **dict.fromkeys(SCORES, (Number, ...)),
+    "parameters": (Count, 0), "stages": (list[dict[str, float]], ...), "seconds": (float, ...),
+}  # fmt: skip
+SeedResult = create_model("SeedResult", __base__=Validated, **SEED_FIELDS)
+FIELDS: dict[str, Any] = {
+    "best_seed": (Seed, ...), "runs": (list[SeedResult], ...), "seeds": (list[Seed], ...),
+    **{name + end: (Number, ...) for name in SCORES for end in ("", "_std")}, "peak_memory_bytes": (Number, ...),
+    "seconds": (float, ...), "seconds_per_seed": (float, ...), "parameters": (Count, 0),
+}  # fmt: skip
+Result = create_model("Result", __base__=Validated, **FIELDS)  # of all seeds together
 
 
 def _as_written(result: dict[str, Any]) -> dict[str, Any]:
@@ -89,29 +59,23 @@ class Record(RunSpec):
 
 def new_record(graph: Graph, spec: RunSpec) -> Record:
     """Return the record that a run begins with."""
-    import numpy
-    import torch
-
-    import gamlp
-
-    return Record(
-        **{name: getattr(spec, name) for name in RunSpec.model_fields},
-        format=FORMAT,
-        dataset=graph.name,
-        notes=list(getattr(graph, "notes", ())),
-        versions={"gamlp": gamlp.__version__, "torch": torch.__version__, "numpy": numpy.__version__},
-        machine=f"{platform.machine()}, {platform.system()}, {torch.get_num_threads()} threads",
-    )
+    versions = {"gamlp": gamlp.__version__, "torch": torch.__version__, "numpy": numpy.__version__}
+    machine = f"{platform.machine()}, {platform.system()}, {torch.get_num_threads()} threads"
+    told: dict[str, Any] = {"dataset": graph.name, "notes": list(getattr(graph, "notes", ()))}
+    return Record(**spec.fields_of(RunSpec), format=FORMAT, **told, versions=versions, machine=machine)
 
 
 def read_run(folder: Path) -> Record:
     """Read run.json of a run directory."""
-    path = folder / "run.json"
+    missing = f"{folder} is not a run directory: it has no run.json.\nName a folder that gamlp train made."
+    return read_kept(folder / "run.json", Record, missing)
+
+
+def read_kept(path: Path, kind: type[Model], missing: str) -> Model:
+    """Read run.json or comparison.json, of this version or of 0.1.0."""
     if not path.is_file():
-        raise MissingFileError(
-            f"{folder} is not a run directory: it has no run.json.\nName a folder that gamlp train made."
-        )
-    return parsed(in_this_format(read_json(path), path), Record, path)
+        raise MissingFileError(missing)
+    return parsed(in_this_format(read_json(path), path), kind, path)
 
 
 def read_record(folder: Path) -> dict[str, Any]:
@@ -146,7 +110,18 @@ def in_this_format(content: Any, path: Path) -> Any:
     return {"settings": {}, "fingerprints": fingerprints, **content, "source": source}
 
 
-def check_can_go_on(record: Any, folder: Path) -> None:
+def check_goes_on(there: Spec, spec: Spec, graph: Graph, folder: Path, *, what: str, keys: Sequence[str]) -> None:
+    """Refuse to go on with other work than `spec`, or on another graph."""
+    differing = [key for key in keys if getattr(there, key) != getattr(spec, key)]
+    if differing:
+        raise StorageError(
+            f"{folder} holds another {what}, of other {', '.join(differing)}.\n"
+            f"Go on with it by --resume {folder}, or choose another --out."
+        )
+    check_same_graph(there, graph)
+
+
+def check_version(record: Any, folder: Path) -> None:
     """Refuse to go on with the work of an older version."""
     if record.format != FORMAT:
         raise StorageError(
@@ -155,15 +130,11 @@ def check_can_go_on(record: Any, folder: Path) -> None:
         )
 
 
-def parsed(content: Any, kind: type[Model], path: Path) -> Model:
-    """Return `content` as a model of that kind; the first thing that is wrong is named."""
-    try:
-        return kind.model_validate(content)
-    except (ValidationError, RecursionError) as error:
-        raise _wrong(error, path) from error
-
-
-def _wrong(error: ValidationError | RecursionError, path: Path) -> FormatError:
-    first = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
-    place = ".".join(map(str, first["loc"])) or "it"
-    return FormatError(f"{path} is not what gamlp wrote: {place}: {first['msg']}.\nRestore it, or train again.")
+def finished_seed(folder: Path, record: Record, seed: int | None) -> int:
+    """Return the seed of a finished run that is asked for, or its best on validation."""
+    if record.result is None:
+        raise MissingFileError(f"{folder} is not finished.\nFinish it with: gamlp train --resume {folder}")
+    chosen = int(record.result["best_seed"]) if seed is None else seed
+    if chosen not in record.seeds:
+        raise MissingFileError(f"{folder} has no seed {chosen}.\nIt has: {', '.join(map(str, record.seeds))}.")
+    return chosen

@@ -4,28 +4,31 @@
     seed-0/               model.safetensors + model.json, probabilities, attention, history.json, result.json
     predictions.parquet   the best seed on validation, with the ids that came in
 
-A run that was killed is taken up again from its directory: finished seeds and stages are read, not trained again.
+A run that was killed is taken up again from its directory: finished seeds and stages are read, not trained again. Of
+several processes, the first keeps the run directory, the others train beside it and write nothing.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from gamlp.errors import InputError, StorageError
+from gamlp.errors import InputError, SettingsError
 from gamlp.graph.graph import Graph
 from gamlp.machine.facts import peak_bytes
 from gamlp.methods import method_named
 from gamlp.pipeline import Pipeline
 from gamlp.progress import progress
-from gamlp.runs.record import Record, as_data, check_can_go_on, new_record, read_run
+from gamlp.runs.predictions import write_predictions
+from gamlp.runs.record import SCORES, Record, as_data, check_goes_on, check_version, new_record, read_run
 from gamlp.runs.seed import train_seed
-from gamlp.runs.spec import RunSpec, Spec, check_same_graph
+from gamlp.runs.spec import RunSpec, Spec
 from gamlp.storage.files import write_json
 from gamlp.storage.locks import is_bare, locked
-from gamlp.train.distributed import ranks
+from gamlp.train.distributed import Ranks, ranks
 from gamlp.train.hop_source import HopSource
 from gamlp.train.metrics import mean_and_std
 
@@ -36,8 +39,38 @@ def train_run(graph: Graph, spec: RunSpec, *, folder: Path | None, source: HopSo
     `source` may be that of other runs: those that propagate alike share their hops.
     """
     pipeline = pipeline_of(spec, source or hop_source_of(spec, folder))
-    with nullcontext() if folder is None or is_finished(folder) or ranks().rank else locked(folder):
+    finished = folder is not None and (folder / "run.json").is_file() and read_run(folder).result is not None
+    with nullcontext() if folder is None or finished or ranks().rank else locked(folder):
         return train_seeds(graph, spec, pipeline, folder)
+
+
+def train_together(graph: Graph, spec: RunSpec, *, folder: Path, together: Ranks) -> dict[str, Any] | None:
+    """Train all seeds with all ranks; the first rank returns the result, the others None; one rank is `train_run`.
+
+    Where there is a cache that all ranks see, the first rank propagates and the others read; otherwise each propagates
+    for itself.
+    """
+    if together.count == 1:
+        return train_run(graph, spec, folder=folder)
+    pipeline = pipeline_of(spec, hop_source_of(spec, folder))
+    if not pipeline.method.on_hops:
+        raise SettingsError(
+            f"{spec.method} trains in one process.\nOnly methods on hops (gamlp-…, sgc, …) share out their batches."
+        )
+    missing: list[int] = []
+    if together.rank == 0 and open_run(graph, spec, folder).result is None:
+        missing = unfinished(spec.seeds, folder)
+    missing = together.from_first(missing)
+    if together.rank == 0:
+        return train_run(graph, spec, folder=folder)
+    for seed in missing:
+        pipeline.fit(graph, graph.split_for(seed), seed)
+    return None
+
+
+def unfinished(seeds: Sequence[int], folder: Path) -> list[int]:
+    """Return the seeds of a run that have no result yet."""
+    return [seed for seed in seeds if not (folder / f"seed-{seed}" / "result.json").exists()]
 
 
 def pipeline_of(spec: RunSpec, source: HopSource) -> Pipeline:
@@ -54,19 +87,6 @@ def hop_source_of(spec: Spec, folder: Path | None) -> HopSource:
     return HopSource(engine.open(device=spec.device), work=folder)
 
 
-def begun(folder: Path) -> Record:
-    """Return the record of a run that is to go on."""
-    record = read_run(folder)
-    if record.result is None:
-        check_can_go_on(record, folder)
-    return record
-
-
-def is_finished(folder: Path) -> bool:
-    """Say whether a folder holds a run with a result, so that nothing will be written there."""
-    return (folder / "run.json").is_file() and read_run(folder).result is not None
-
-
 def train_seeds(graph: Graph, spec: RunSpec, pipeline: Pipeline, folder: Path | None) -> dict[str, Any]:
     """Train the seeds that are not finished, and return the result of all."""
     record = open_run(graph, spec, folder)
@@ -80,54 +100,43 @@ def train_seeds(graph: Graph, spec: RunSpec, pipeline: Pipeline, folder: Path | 
             advance(1)
     result = summary(graph, spec, results, seconds=time.perf_counter() - started) | {"run": folder and str(folder)}
     if folder is not None:
-        from gamlp.runs.predictions import write_predictions
-
-        write_predictions(graph, folder, best_seed(results))
+        write_predictions(graph, folder, result["best_seed"])
         write_json(folder / "run.json", as_data(record) | {"result": result})
     return result
 
 
 def open_run(graph: Graph, spec: RunSpec, folder: Path | None) -> Record:
     """Begin run.json, or check that the one that is there is of this graph and specification."""
-    if folder is None or not (folder / "run.json").exists():
-        record = new_record(graph, spec)
-        if folder is not None:
-            if folder.exists() and not is_bare(folder):
-                raise InputError(f"{folder} is there, and neither empty nor a run.\nChoose a new folder with --out.")
-            write_json(folder / "run.json", as_data(record))
-        return record
-    there = read_run(folder)
-    if there.result is None:
-        check_can_go_on(there, folder)
-    differing = [key for key in ("method", "settings", "seeds") if getattr(there, key) != getattr(spec, key)]
-    if differing:
-        raise StorageError(
-            f"{folder} holds another run, of other {', '.join(differing)}.\n"
-            f"Go on with it by --resume {folder}, or choose another --out."
-        )
-    check_same_graph(there, graph)
-    return there
+    if folder is not None and (folder / "run.json").exists():
+        there = begun(folder)
+        check_goes_on(there, spec, graph, folder, what="run", keys=("method", "settings", "seeds"))
+        return there
+    record = new_record(graph, spec)
+    if folder is not None:
+        if folder.exists() and not is_bare(folder):
+            raise InputError(f"{folder} is there, and neither empty nor a run.\nChoose a new folder with --out.")
+        write_json(folder / "run.json", as_data(record))
+    return record
+
+
+def begun(folder: Path) -> Record:
+    """Return the record of a run that is to go on."""
+    record = read_run(folder)
+    if record.result is None:
+        check_version(record, folder)
+    return record
 
 
 def summary(graph: Graph, spec: RunSpec, results: list[dict[str, Any]], *, seconds: float) -> dict[str, Any]:
-    """Return mean ± std over the seeds of everything that was scored."""
+    """Return mean ± std over the seeds of everything that was scored; without validation nodes the first is best."""
     total: dict[str, Any] = {"dataset": graph.name, "method": spec.method, "recipe": spec.recipe}
-    for name in ("accuracy", "macro_f1", "log_loss"):
-        for part in ("valid", "test"):
-            values = [result[f"{part}_{name}"] for result in results]
-            mean, std = (None, None) if None in values else mean_and_std(values)
-            total |= {f"{part}_{name}": mean, f"{part}_{name}_std": std}
+    for name in SCORES:
+        values = [result[name] for result in results]
+        mean, std = (None, None) if None in values else mean_and_std(values)
+        total |= {name: mean, f"{name}_std": std}
+    each = sum(result["seconds"] for result in results) / len(results)
+    best = max(results, key=lambda result: result["valid_accuracy"] or 0)
     return total | {
-        "parameters": results[0]["parameters"],
-        "seeds": list(spec.seeds),
-        "seconds": seconds,
-        "seconds_per_seed": sum(result["seconds"] for result in results) / len(results),
-        "peak_memory_bytes": peak_bytes(),
-        "best_seed": best_seed(results),
-        "runs": results,
-    }
-
-
-def best_seed(results: list[dict[str, Any]]) -> int:
-    """Return the seed with the best validation accuracy; without validation nodes the first."""
-    return int(max(results, key=lambda result: result["valid_accuracy"] or 0)["seed"])
+        "parameters": results[0]["parameters"], "seeds": list(spec.seeds), "seconds": seconds,
+        "seconds_per_seed": each, "peak_memory_bytes": peak_bytes(), "best_seed": best["seed"], "runs": results,
+    }  # fmt: skip

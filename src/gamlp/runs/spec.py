@@ -3,14 +3,17 @@
     RunSpec = graph source, method, recipe and --set, the settings they gave, seeds, engine, device, fingerprints
 
 The settings are resolved once, when the run begins: going on reads no recipe. Fingerprints are of everything that a
-result depends on, so whoever opens a run can say what of its graph has changed (`check_same_graph`).
+result depends on, so whoever opens a run can say what of its graph has changed (`check_same_graph`). The command that
+repeats it (`command_of`) can be pasted anywhere.
 """
 
 from __future__ import annotations
 
+import shlex
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -20,7 +23,7 @@ from gamlp.graph.readers.source import GraphSource
 from gamlp.methods import Method, method_named
 from gamlp.propagate.engines.registry import EngineChoice
 from gamlp.recipes.adapt import Outline
-from gamlp.recipes.recipe import load_recipe
+from gamlp.recipes.recipe import literal, load_recipe
 from gamlp.train.hop_source import check_device
 
 WHOLE_GRAPH = "adjacency or features"  # the one fingerprint that runs of 0.1.0 have: of both together
@@ -41,6 +44,7 @@ class Spec(BaseModel):
     """What runs and comparisons have in common."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
+    command: ClassVar[tuple[str, ...]]  # which `gamlp` repeats it with, and the fields that are its own options
 
     source: GraphSource | None = None  # None where the graph came from Python
     recipe: str
@@ -50,20 +54,17 @@ class Spec(BaseModel):
     device: str = "cpu"
     fingerprints: dict[str, str]
 
-    def own_words(self) -> list[str]:
-        """Return the command, and the options that only such a specification has."""
-        raise NotImplementedError
+    def fields_of(self, kind: type[Spec]) -> dict[str, Any]:
+        """Return what this specification has of such a one."""
+        return {name: getattr(self, name) for name in kind.model_fields}
 
 
 class RunSpec(Spec):
     """One method on one graph over several seeds."""
 
+    command: ClassVar[tuple[str, ...]] = ("train", "method")
     method: str
     settings: dict[str, Any]  # resolved: what is trained with
-
-    def own_words(self) -> list[str]:
-        """Return the words of the command that only runs have."""
-        return ["train", "--method", self.method]
 
     @classmethod
     def of(
@@ -98,17 +99,11 @@ class RunSpec(Spec):
         settings = found.resolve(chosen, values, outline)
         chosen.check(graph, settings)
         chosen.tell_idle(values, graph, settings)
-        return cls(
-            source=source,
-            method=chosen.name,
-            recipe=absolute_recipe(recipe),
-            overrides=values,
-            settings=chosen.settings_data(settings),
-            seeds=list(seeds),
-            engine=engine,
-            device=device,
-            fingerprints=dict(graph.fingerprints),
-        )
+        where: dict[str, Any] = {"source": source, "engine": engine, "device": device}
+        asked: dict[str, Any] = {"method": chosen.name, "overrides": values, "seeds": list(seeds)}
+        recipe = str(Path(recipe).resolve()) if recipe.endswith(".toml") else recipe
+        data, fingerprints = chosen.settings_data(settings), dict(graph.fingerprints)
+        return cls(**where, **asked, recipe=recipe, settings=data, fingerprints=fingerprints)
 
 
 def check_engine(method: Method, engine: EngineChoice, device: str) -> None:
@@ -127,11 +122,6 @@ def usual_engine(device: str, memory: int | None) -> str:
     return "cuda" if device != "cpu" and memory is None else "local"
 
 
-def absolute_recipe(recipe: str) -> str:
-    """Return a recipe's name, or the whole path of its file."""
-    return str(Path(recipe).resolve()) if recipe.endswith(".toml") else recipe
-
-
 def check_same_graph(spec: Spec, graph: Graph) -> None:
     """Refuse a graph that is not the one the specification was made for, and name what differs."""
     found: Mapping[str, str] = graph.fingerprints
@@ -143,3 +133,43 @@ def check_same_graph(spec: Spec, graph: Graph) -> None:
             f"The graph has changed since the run: {', '.join(differing)}.\n"
             "Restore its files, or train again. Predictions for the changed graph: gamlp predict RUN GRAPH."
         )
+
+
+def command_of(spec: Spec) -> str:
+    """Return a line for a shell; empty where the graph came from Python."""
+    if spec.source is None:
+        return ""
+    command, *own = spec.command
+    options = [(name, getattr(spec, name)) for name in own]
+    options += [("recipe", spec.recipe), ("seeds", len(spec.seeds)), ("seed", spec.seeds[0])]
+    options += [("set", f"{key}={written_value(value)}") for key, value in spec.overrides.items()]
+    options += engine_options(spec)
+    words = ["gamlp", command, *spec.source.words()]
+    for name, value in options:
+        words += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
+    return shlex.join(words)
+
+
+def engine_options(spec: Spec) -> list[tuple[str, Any]]:
+    """Return the options of engine and device that differ from the usual ones."""
+    found = dict(spec.engine) | {"engine": spec.engine.name, "device": spec.device}
+    usual = {"engine": usual_engine(spec.device, spec.engine.memory), "device": "cpu"}
+    names = ("engine", "memory", "address", "cache", "device")
+    return [(name, found[name]) for name in names if found[name] != usual.get(name)]
+
+
+def parse_value(text: str, what: str) -> Any:
+    """Read a value of --set as TOML writes it: number, true/false, "text", [list], {table}; anything else is text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return {"True": True, "False": False}.get(text, text)
+    except (RecursionError, ValueError) as error:  # brackets in brackets, or a number of thousands of digits
+        raise SettingsError(f"{what}: the value cannot be read ({error}).\nWrite a number, text or a list.") from None
+
+
+def written_value(value: Any) -> str:
+    """Write a value so that `parse_value` reads the same."""
+    if isinstance(value, str) and value == value.strip() and parse_value(value, "") == value:
+        return value
+    return literal(value)

@@ -14,26 +14,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gamlp.errors import InputError, MissingExtraError, MissingFileError, StorageError
-from gamlp.runs.record import parsed
 from gamlp.runs.spec import RunSpec
 from gamlp.storage.files import replacing
+from gamlp.storage.validated import parsed
 
 if TYPE_CHECKING:
     import optuna
 
-NAME = "gamlp tune"
 SPEC = "spec"
 
 
 class SearchSpec(RunSpec):
     """What a search begins with, how many trials it makes, and the recipe that it writes."""
 
+    command = ("tune", "method", "trials", "out")
     trials: int
     out: Path
-
-    def own_words(self) -> list[str]:
-        """Return the words of the command that only searches have."""
-        return ["tune", "--method", self.method, "--trials", str(self.trials), "--out", str(self.out)]
 
 
 def optuna_or_error() -> Any:
@@ -62,13 +58,8 @@ def study_in(file: Path) -> Iterator[optuna.Study]:
         file.parent.mkdir(parents=True, exist_ok=True)
         storage = optuna.storages.RDBStorage("sqlite://", {"creator": connect, "poolclass": NullPool})
         try:
-            yield optuna.create_study(
-                study_name=NAME,
-                storage=storage,
-                direction="maximize",
-                pruner=optuna.pruners.MedianPruner(),
-                load_if_exists=True,
-            )
+            shared = {"study_name": "gamlp tune", "storage": storage, "pruner": optuna.pruners.MedianPruner()}
+            yield optuna.create_study(**shared, direction="maximize", load_if_exists=True)
         finally:
             storage.remove_session()
             storage.engine.dispose()

@@ -4,13 +4,17 @@ A trial is the mean validation accuracy over the seeds. After each seed but the 
 the median of the others at that point is given up. The first trial is the recipe as it is, so the result is never worse
 on validation than what it began with. Labels outside train and valid are taken out of the graph before anything runs.
 
+SPACE says which settings a search tries, and which values of each. A setting is left alone where the method fixes it,
+where the user has set it, and where it would change nothing: label hops without labels, a threshold without stages. The
+order matters: a setting stands below what it depends on.
+
 The suggestions of trial t are a function of (seed, t, the trials before), so a search that was interrupted goes on as
 if it had not been.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -21,10 +25,9 @@ from gamlp.graph.graph import Graph
 from gamlp.methods import Method, method_named
 from gamlp.pipeline import Pipeline, hide_labels
 from gamlp.progress import progress
-from gamlp.recipes.recipe import write_recipe
+from gamlp.recipes.recipe import Published, write_recipe
 from gamlp.runs.comparison import published_in
 from gamlp.runs.run import hop_source_of
-from gamlp.runs.search_space import suggested
 from gamlp.runs.seed import train_seed
 from gamlp.runs.spec import check_same_graph
 from gamlp.runs.study import SearchSpec, optuna_or_error, study_in
@@ -35,6 +38,52 @@ from gamlp.train.hop_source import HopSource
 
 if TYPE_CHECKING:
     import optuna
+
+Suggest = Callable[["optuna.Trial", str], Any]
+
+
+def choice(*values: Any) -> Suggest:
+    """One of a few values."""
+    return lambda trial, key: trial.suggest_categorical(key, list(values))
+
+
+def whole(low: int, high: int) -> Suggest:
+    """A whole number, both ends included."""
+    return lambda trial, key: trial.suggest_int(key, low, high)
+
+
+def steps(low: float, high: float, step: float) -> Suggest:
+    """A number by steps, both ends included."""
+    return lambda trial, key: round(trial.suggest_float(key, low, high, step=step), 10)
+
+
+def logarithmic(low: float, high: float) -> Suggest:
+    """A number on a logarithmic scale, to three digits."""
+    return lambda trial, key: float(f"{trial.suggest_float(key, low, high, log=True):.3g}")
+
+
+SPACE = {
+    "feature_scaling": choice("none", "row", "unit", "standard"),
+    "normalization": choice(0.0, 0.5, 1.0),
+    "self_loops": choice(True, False),
+    "hops": whole(2, 12),
+    "hop_layers": choice(0, 1, 2),
+    "hidden": choice(64, 128, 256, 512),
+    "head_layers": whole(1, 4),
+    "residual": choice(True, False),
+    "batch_norm": choice(True, False),
+    "jk_layers": whole(1, 4),
+    "decay": steps(0.05, 0.5, 0.05),
+    "input_dropout": steps(0.0, 0.8, 0.1),
+    "dropout": steps(0.0, 0.8, 0.1),
+    "labels": choice(True, False),
+    "label_hops": whole(1, 10),
+    "learning_rate": logarithmic(1e-4, 1e-1),
+    "weight_decay": choice(0.0, 1e-5, 1e-4, 5e-4, 1e-3, 5e-3),
+    "threshold": steps(0.5, 0.95, 0.05),
+    "temperature": choice(1.0, 0.5, 0.1),
+    "gamma": logarithmic(0.03, 10.0),
+}
 
 
 def tune(graph: Graph, spec: SearchSpec, *, study_file: Path) -> dict[str, Any]:
@@ -56,8 +105,7 @@ def checked(graph: Graph, spec: SearchSpec) -> Settings:
     """Return the settings that the search starts from; refuse what cannot be searched."""
     if spec.out.suffix != ".toml":
         raise InputError(f"A recipe cannot be written as '{spec.out.name}'.\nUse a name that ends in .toml.")
-    method = method_named(spec.method)
-    if not method.on_hops:
+    if not method_named(spec.method).on_hops:
         raise SettingsError(f"{spec.method} has nothing to search for.\nName a method on hops, as gamlp-jk.")
     if not len(graph.split_for(spec.seeds[0]).valid):
         raise SplitError("The split has no validation nodes.\nSettings are chosen on these; mark some as valid.")
@@ -66,24 +114,23 @@ def checked(graph: Graph, spec: SearchSpec) -> Settings:
 
 def give_up_running(study: optuna.Study) -> None:
     """Close the trial that a kill has left open."""
-    states = optuna_or_error().trial.TrialState
-    for trial in study.get_trials(deepcopy=False, states=[states.RUNNING]):
-        study.tell(trial.number, state=states.FAIL)
+    failed = optuna_or_error().trial.TrialState.FAIL
+    for trial in study.get_trials(deepcopy=False):
+        if trial.state.name == "RUNNING":
+            study.tell(trial.number, state=failed)
 
 
 def finished(study: optuna.Study) -> list[Any]:
     """Return the trials that ran to their end or were pruned."""
-    states = optuna_or_error().trial.TrialState
-    return list(study.get_trials(deepcopy=False, states=[states.COMPLETE, states.PRUNED]))
+    return [trial for trial in study.get_trials(deepcopy=False) if trial.state.name in ("COMPLETE", "PRUNED")]
 
 
 def run_trial(study: optuna.Study, source: HopSource, graph: Graph, spec: SearchSpec, start: Settings) -> None:
     """Suggest settings, train the seeds, and tell the study what came of it."""
     optuna = optuna_or_error()
     method, count = method_named(spec.method), len(finished(study))
-    study.sampler = optuna.samplers.TPESampler(
-        seed=seed_of(spec.seeds[0], count) % 2**32, multivariate=False, constant_liar=False
-    )
+    drawn = seed_of(spec.seeds[0], count) % 2**32
+    study.sampler = optuna.samplers.TPESampler(seed=drawn, multivariate=False, constant_liar=False)
     trial = study.ask()
     changes, settings = suggested(trial, method, start, spec.overrides) if count else ({}, start)
     trial.set_user_attr("changes", changes)
@@ -98,8 +145,7 @@ def run_trial(study: optuna.Study, source: HopSource, graph: Graph, spec: Search
                 return
         study.tell(trial, fmean(scores))
     except BaseException:
-        if not study.trials[trial.number].state.is_finished():
-            study.tell(trial, state=optuna.trial.TrialState.FAIL)
+        give_up_running(study)
         raise
 
 
@@ -112,38 +158,56 @@ def valid_accuracy(pipeline: Pipeline, graph: Graph, seed: int) -> float:
 
 def written(study: optuna.Study, graph: Graph, spec: SearchSpec, start: Settings) -> dict[str, Any]:
     """Write the recipe of the best trial and return the result."""
-    best = study.best_trial
-    settings = settings_from({**start.model_dump(), **best.user_attrs["changes"]})
-    trials = finished(study)
+    changes, trials = study.best_trial.user_attrs["changes"], finished(study)
+    settings = settings_from({**start.model_dump(), **changes})
     source = (
         f"tuned by gamlp tune on {graph.name}: {len(trials)} trials, validation accuracy {100 * study.best_value:.2f} %"
         f" over {len(spec.seeds)} seeds, from recipe {spec.recipe}"
     )
-    write_recipe(
-        spec.out, content(method_named(spec.method), settings, spec, title=f"{graph.name}, tuned", source=source)
-    )
+    words = {"title": f"{graph.name}, tuned", "source": source, "method": spec.method}
+    write_recipe(spec.out, words | recipe_tables(method_named(spec.method), settings, published_in(spec.recipe)))
+    pruned = sum(trial.state.name == "PRUNED" for trial in trials)
     return {
-        "dataset": graph.name,
-        "method": spec.method,
-        "best_valid_accuracy": study.best_value,
-        "start_valid_accuracy": trials[0].value,
-        "trials": len(trials),
-        "pruned": sum(trial.state.name == "PRUNED" for trial in trials),
-        "changes": best.user_attrs["changes"],
-        "settings": settings.model_dump(mode="json"),
-        "out": str(spec.out),
-    }
+        "dataset": graph.name, "method": spec.method, "best_valid_accuracy": study.best_value,
+        "start_valid_accuracy": trials[0].value, "trials": len(trials), "pruned": pruned, "changes": changes,
+        "settings": settings.model_dump(mode="json"), "out": str(spec.out),
+    }  # fmt: skip
 
 
-def content(method: Method, settings: Settings, spec: SearchSpec, *, title: str, source: str) -> dict[str, Any]:
-    """Return a recipe that resolves to exactly `settings` for this method."""
-    values: Mapping[str, Any] = settings.model_dump(mode="json")
+def recipe_tables(method: Method, settings: Settings, published: Mapping[str, Published]) -> dict[str, Any]:
+    """Return the tables of a recipe that resolves to exactly `settings` for this method."""
+    values = settings.model_dump(mode="json")
     own = {key: values[key] for key, fixed in method.fixed.items() if values[key] != fixed}
-    published = published_in(spec.recipe)
     tables = {
         "published": {name: [mean] if std is None else [mean, std] for name, (mean, std) in published.items()},
         "settings": {key: value for key, value in values.items() if key not in method.fixed},
         "methods": {method.name: own} if own else {},
     }
-    words = {"title": title, "source": source, "method": method.name}
-    return words | {name: table for name, table in tables.items() if table}
+    return {name: table for name, table in tables.items() if table}
+
+
+def suggested(
+    trial: optuna.Trial, method: Method, start: Settings, pinned: Collection[str]
+) -> tuple[dict[str, Any], Settings]:
+    """Return what the search changes in `start`, and the settings that this gives."""
+    changes: dict[str, Any] = {}
+    settings = start
+    for key, suggest in SPACE.items():
+        if key not in pinned and key not in method.fixed and key not in without_effect(method, settings):
+            changes[key] = suggest(trial, key)
+            settings = settings.model_copy(update={key: changes[key]})
+    return changes, settings_from(settings.model_dump())
+
+
+def without_effect(method: Method, settings: Settings) -> set[str]:
+    """Return the settings that would change nothing beside the others."""
+    distils = method.staged and settings.pseudo_labels == "distil"
+    matters = {
+        "jk_layers": settings.combiner == "jk",
+        "decay": settings.combiner == "decay",
+        "label_hops": settings.labels,
+        "threshold": method.staged,
+        "temperature": distils,
+        "gamma": distils,
+    }
+    return {key for key, so in matters.items() if not so}

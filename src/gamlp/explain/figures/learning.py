@@ -16,7 +16,7 @@ from gamlp.explain.comparison import summaries_of
 from gamlp.explain.figures.cells import bar_chart
 from gamlp.explain.figures.chart import ACCENT, SECOND, SOFT, Axes, Chart, legend_above
 from gamlp.explain.finished_run import FinishedRun
-from gamlp.runs.seed_files import check_kept
+from gamlp.runs.seed import check_kept
 from gamlp.storage.files import read_json
 
 History = Sequence[dict[str, float]]
