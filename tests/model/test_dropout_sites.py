@@ -9,7 +9,8 @@ N = 100_000
 
 
 def masks(network, shape=(N,)):
-    return {d.site: d.mask(shape, torch.zeros(1)) for d in network.modules() if isinstance(d, Dropout)}
+    sites = (module for module in network.modules() if isinstance(module, Dropout))
+    return {site: dropout.mask(shape, torch.zeros(1)) for site, dropout in enumerate(sites)}
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -30,7 +31,7 @@ from gamlp.model.combiners import Combined, Combiner
 from gamlp.model.dropout import Dropout
 from gamlp.model.head import Head
 from gamlp.model.hop_nets import HopRows
-from gamlp.model.layers import new_bias, new_weight
+from gamlp.model.layers import new_weight
 from gamlp.settings import Settings
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -43,16 +44,17 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Attention(Combiner):
-    """A combiner that scores each hop against a reference of `reference_width`."""
+    """A combiner that scores each hop against a reference, which is as wide as a hop unless `like` says otherwise."""
 
-    def __init__(
-        self, settings: Settings, *, hops: int, width: int, features: int, reference_width: int | None = None
-    ) -> None:
+    like: Literal["hop", "features", "hidden"] = "hop"
+
+    def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         super().__init__(settings, hops=hops, width=width, features=features)
-        both = new_weight(width + (reference_width or width), 1, gain=1.0).detach()[:, 0]
+        reference = {"hop": width, "features": features, "hidden": settings.hidden}[self.like]
+        both = new_weight(width + reference, 1, gain=1.0).detach()[:, 0]
         self.hop_vector = nn.Parameter(both[:width].clone())
         self.reference_vector = nn.Parameter(both[width:].clone())
-        self.bias = new_bias(1)
+        self.bias = nn.Parameter(torch.zeros(1))
         self.activation = ACTIVATIONS[settings.attention_activation]
         self.dropout = Dropout(settings.attention_dropout)
 
@@ -88,9 +90,7 @@ class Smoothing(Attention):
     """Each hop against the state that infinitely many hops would lead to."""
 
     needs_stationary = True
-
-    def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
-        super().__init__(settings, hops=hops, width=width, features=features, reference_width=features)
+    like = "features"
 
     def scores(self, hops: HopRows, stationary: Tensor | None) -> Tensor:
         """Return δ(a·X^(∞) + b·hˡ + c)."""
@@ -127,11 +127,11 @@ class JumpingKnowledge(Attention):
     """Each hop against what a net of its own makes of all hops."""
 
     residual_bias = False
+    like = "hidden"
 
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
-        reference = settings.hidden
-        super().__init__(settings, hops=hops, width=width, features=features, reference_width=reference)
-        self.net = Head(settings, features=hops * width, out=reference, layers=settings.jk_layers, inner=True)
+        super().__init__(settings, hops=hops, width=width, features=features)
+        self.net = Head(settings, features=hops * width, out=settings.hidden, layers=settings.jk_layers, inner=True)
 
     def scores(self, hops: HopRows, stationary: Tensor | None) -> Tensor:
         """Return δ(a·MLP(h⁰ ‖ … ‖ hᴷ) + b·hˡ + c)."""

@@ -31,15 +31,12 @@ class Combined(NamedTuple):
 class Combiner(nn.Module, ABC):
     """Built for K+1 `hops` of `width` H, whose features were F wide; every one is built the same way."""
 
-    residual_bias = True
-    """Whether the residual map beside this combiner has a bias."""
-    needs_stationary = False
-    """Whether it compares the hops with X^(∞)."""
+    residual_bias = True  # of the residual map beside this combiner
+    needs_stationary = False  # whether it compares the hops with X^(∞)
 
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         super().__init__()
-        self.hops = hops
-        self.width = width
+        self.hops, self.width = hops, width
 
     @abstractmethod
     def forward(self, hops: HopRows, *, stationary: Tensor | None = None) -> Combined:
@@ -52,9 +49,10 @@ class Combiner(nn.Module, ABC):
 
 
 class FixedCombiner(Combiner):
-    """A weighted sum with the same weights for every node."""
+    """A weighted sum with the same weights for every node; or, `side_by_side`, the rows as they are, in one."""
 
     shares: Tensor
+    side_by_side = False
 
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         super().__init__(settings, hops=hops, width=width, features=features)
@@ -67,11 +65,13 @@ class FixedCombiner(Combiner):
     def forward(self, hops: HopRows, *, stationary: Tensor | None = None) -> Combined:
         """Combine the hops."""
         weights = self.shares.expand(len(hops.y), -1)
-        return Combined(hops.weighted(weights), weights)
+        return Combined(hops.side_by_side() if self.side_by_side else hops.weighted(weights), weights)
 
 
 class Last(FixedCombiner):
     """The last hop alone; the others are not even put through a net."""
+
+    side_by_side = True
 
     @staticmethod
     def hops_used(hops: int) -> int:
@@ -81,10 +81,6 @@ class Last(FixedCombiner):
     def fixed_weights(self, settings: Settings) -> Tensor:
         """Return 0, …, 0, 1."""
         return torch.eye(self.hops)[-1]
-
-    def forward(self, hops: HopRows, *, stationary: Tensor | None = None) -> Combined:
-        """Pass the one hop on."""
-        return Combined(hops.side_by_side(), self.shares.expand(len(hops.y), -1))
 
 
 class Mean(FixedCombiner):
@@ -104,17 +100,11 @@ class Decay(FixedCombiner):
         return (powers / powers.sum()).float()
 
 
-class Concat(FixedCombiner):
-    """All hops side by side."""
+class Concat(Mean):
+    """All hops side by side: no hop comes before another."""
+
+    side_by_side = True
 
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         super().__init__(settings, hops=hops, width=width, features=features)
         self.width = hops * width
-
-    def fixed_weights(self, settings: Settings) -> Tensor:
-        """Return 1/(K+1) for each: no hop comes before another."""
-        return torch.full((self.hops,), 1 / self.hops)
-
-    def forward(self, hops: HopRows, *, stationary: Tensor | None = None) -> Combined:
-        """Combine the hops."""
-        return Combined(hops.side_by_side(), self.shares.expand(len(hops.y), -1))

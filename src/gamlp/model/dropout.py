@@ -1,7 +1,8 @@
 """Dropout as a function of (seed, step, call, site): no state to save, and the same masks on every device.
 
-Each place in the network that drops has a site number. Element i of a site's input is kept if byte i of a stream is at
-least 256·rate, and is then divided by the share kept, so that the mean is preserved:
+Each place in the network that drops is a site; they are numbered in the order of its modules. Element i of a site's
+input is kept if byte i of a stream is at least 256·rate, and is then divided by the share kept, which preserves the
+mean:
 
     word(j) = mix(mix(j + k₀) xor k₁)                    (k₀, k₁) = 64 bits hashed from (seed, step, call, site)
     byte(i) = byte (i mod 4) of word(i div 4)            mix: the finalizer of MurmurHash3, on 32 bits
@@ -29,9 +30,7 @@ class Dropout(nn.Module):
 
     def __init__(self, rate: float) -> None:
         super().__init__()
-        self.threshold = byte_threshold(rate)
-        self.site = 0
-        self.key = 0
+        self.threshold, self.key = byte_threshold(rate), 0
 
     @property
     def scale(self) -> float:
@@ -45,9 +44,7 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements of x, of any shape."""
-        if not self.active:
-            return x
-        if runs_on(x):
+        if self.active and runs_on(x):
             return fused.activate(x.reshape(len(x), -1), None, None, None, None, self).view_as(x)
         mask = self.mask(x.shape, x)
         return x if mask is None else x * mask
@@ -61,8 +58,7 @@ class Dropout(nn.Module):
             stream = fused.keystream((length + 3) // 4, self.key)[:length]
         else:
             stream = keystream(length, key=self.key, device=like.device)
-        kept = stream >= self.threshold
-        return kept.view(shape).to(like.dtype).mul_(self.scale)
+        return (stream >= self.threshold).view(shape).to(like.dtype).mul_(self.scale)
 
 
 def byte_threshold(rate: float) -> int:
@@ -70,18 +66,11 @@ def byte_threshold(rate: float) -> int:
     return min(max(round(256 * rate), 1), 255) if rate > 0 else 0
 
 
-def number_sites(network: nn.Module) -> None:
-    """Give every dropout in the network its own site number."""
-    for site, module in enumerate(m for m in network.modules() if isinstance(m, Dropout)):
-        module.site = site
-
-
 def set_keys(network: nn.Module, *, seed: int, step: int, call: int) -> None:
-    """Key every dropout of the network for one forward pass."""
+    """Key every dropout of the network, each a site of its own, for one forward pass."""
     shared = hash64(hash64(hash64(seed) ^ step) ^ call)
-    for module in network.modules():
-        if isinstance(module, Dropout):
-            module.key = hash64(shared ^ module.site)
+    for site, dropout in enumerate(module for module in network.modules() if isinstance(module, Dropout)):
+        dropout.key = hash64(shared ^ site)
 
 
 def hash64(x: int) -> int:

@@ -1,4 +1,4 @@
-"""The head: a deep MLP whose layers keep sight of their input and of the first layer.
+"""The head: a deep MLP whose layers keep sight of their input and of the first layer; and the label branch beside it.
 
     u⁰ = norm(x W⁰) + x                                                   (+ x only where F' = H)
     xˡ = dropout(PReLU(uˡ⁻¹)),   uˡ = norm(((1−α)xˡ + α u⁰) Wˡ) + xˡ       l = 1 … L−2
@@ -9,17 +9,21 @@ serves all layers. Without batch norm each layer has a bias instead, and one lay
 
 An `inner` head has no logits: its last layer adds its input back too and ends in PReLU and dropout. The reference of
 JK attention is one.
+
+The label branch is what the propagated labels of a node add to its logits, C → hidden → … → C: linear with bias, batch
+norm, PReLU (one slope), dropout; the last layer is linear alone.
 """
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gamlp.model.dropout import Dropout
-from gamlp.model.layers import BatchNorm, activate, new_bias, new_slope, new_weight, product
+from gamlp.model.layers import BatchNorm, activate, new_slope, new_weight, product
 from gamlp.settings import Settings
 
 
@@ -29,12 +33,10 @@ class Head(nn.Module):
     def __init__(self, settings: Settings, *, features: int, out: int, layers: int, inner: bool = False) -> None:
         super().__init__()
         widths = [features] + [settings.hidden] * (layers - 1) + [out]
-        self.layers = layers
-        self.inner = inner
-        self.share = settings.initial_residual
+        self.layers, self.inner, self.share = layers, inner, settings.initial_residual
         self.weights = nn.ParameterList(new_weight(*pair) for pair in pairwise(widths))
         self.norms = nn.ModuleList(BatchNorm(width) for width in widths[1:] if settings.batch_norm)
-        self.biases = nn.ParameterList(new_bias(width) for width in widths[1:] if not settings.batch_norm)
+        self.biases = nn.ParameterList(torch.zeros(width) for width in widths[1:] if not settings.batch_norm)
         activations = layers if inner else layers - 1
         self.slope = new_slope() if activations else None
         self.dropouts = nn.ModuleList(Dropout(settings.dropout) for _ in range(activations))
@@ -58,24 +60,37 @@ class Head(nn.Module):
 
     def _layer(self, layer: int, x: Tensor, *, skip: Tensor | None, activated: bool = False) -> Tensor:
         """Return norm(x) + skip, and that through PReLU and dropout where asked for."""
-        return activate(
-            x,
-            bias=self.biases[layer] if len(self.biases) else None,
-            norm=self._norm(layer),
-            skip=skip,
-            slope=self.slope if activated else None,
-            dropout=self._dropout(layer) if activated else None,
-        )
+        bias, norm = self.biases[layer] if len(self.biases) else None, _at(layer, self.norms)
+        slope, dropout = (self.slope, _at(layer, self.dropouts)) if activated else (None, None)
+        return activate(x, bias=bias, norm=norm, skip=skip, slope=slope, dropout=dropout)
 
     def _activated(self, layer: int, x: Tensor) -> Tensor:
-        return activate(x, slope=self.slope, dropout=self._dropout(layer))
+        return activate(x, slope=self.slope, dropout=_at(layer, self.dropouts))
 
-    def _norm(self, layer: int) -> BatchNorm | None:
-        norm = self.norms[layer] if len(self.norms) else None
-        assert norm is None or isinstance(norm, BatchNorm)
-        return norm
 
-    def _dropout(self, layer: int) -> Dropout:
-        dropout = self.dropouts[layer]
-        assert isinstance(dropout, Dropout)
-        return dropout
+class LabelBranch(nn.Module):
+    """MLP of the propagated labels."""
+
+    def __init__(self, settings: Settings, *, classes: int) -> None:
+        super().__init__()
+        between = settings.label_layers - 1
+        widths = [classes] + [settings.hidden] * between + [classes]
+        self.weights = nn.ParameterList(new_weight(*pair) for pair in pairwise(widths))
+        self.biases = nn.ParameterList(torch.zeros(width) for width in widths[1:])
+        self.norms = nn.ModuleList(BatchNorm(settings.hidden) for _ in range(between if settings.batch_norm else 0))
+        self.dropouts = nn.ModuleList(Dropout(settings.dropout) for _ in range(between))
+        self.slope = new_slope() if between else None
+
+    def forward(self, labels: Tensor) -> Tensor:
+        """Return what is added to the logits.  labels (B, C) → (B, C)."""
+        x = labels
+        for layer in range(len(self.dropouts)):
+            norm, dropout = _at(layer, self.norms), _at(layer, self.dropouts)
+            x = product(x, self.weights[layer])
+            x = activate(x, bias=self.biases[layer], norm=norm, slope=self.slope, dropout=dropout)
+        return activate(product(x, self.weights[-1]), bias=self.biases[-1])
+
+
+def _at(layer: int, modules: nn.ModuleList) -> Any:
+    """Return the norm or dropout of a layer, None where there are none."""
+    return modules[layer] if len(modules) else None

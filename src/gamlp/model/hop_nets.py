@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from gamlp.model.cpu import fused, runs_on
 from gamlp.model.dropout import Dropout
-from gamlp.model.layers import BatchNorm, activate, new_bias, new_slope, new_weight
+from gamlp.model.layers import BatchNorm, activate, new_slope, new_weight
+from gamlp.settings import Settings
 
 
 class HopRows:
@@ -50,16 +51,13 @@ class LinearHopRows(HopRows):
 
     def __init__(self, y: Tensor, weight: Tensor, bias: Tensor) -> None:
         super().__init__(y)
-        self.weight = weight
-        self.bias = bias
+        self.weight, self.bias = weight, bias
 
     def products(self, vectors: Tensor) -> Tensor:
         """Return v·hˡ for each vector v."""
         through = self.weight @ vectors.T  # (K+1, H, V)
-        if runs_on(self.y):
-            products = fused.hop_products(self.y, through.transpose(1, 2))
-        else:
-            products = torch.einsum("blh,lhv->blv", self.y, through)
+        fast = runs_on(self.y)
+        products = fused.hop_products(self.y, through.transpose(1, 2)) if fast else hop_linear(self.y, through)
         return products + self.bias @ vectors.T
 
     def weighted(self, weights: Tensor) -> Tensor:
@@ -71,7 +69,7 @@ class LinearHopRows(HopRows):
 
     def side_by_side(self) -> Tensor:
         """Return [h⁰ ‖ … ‖ hᴷ]."""
-        return (torch.einsum("blh,lhw->blw", self.y, self.weight) + self.bias).flatten(1)
+        return (hop_linear(self.y, self.weight) + self.bias).flatten(1)
 
     def project(self, matrix: Tensor) -> Tensor:
         """Return [h⁰ ‖ … ‖ hᴷ] M."""
@@ -81,58 +79,30 @@ class LinearHopRows(HopRows):
 
 
 class HopNets(nn.Module):
-    """No net at all: the combiner works on the features."""
+    """The nets of all hops, of settings.hop_layers layers: linear, batch norm, PReLU (one slope a hop) and dropout."""
 
-    def __init__(self, features: int) -> None:
+    def __init__(self, settings: Settings, *, hops: int, features: int) -> None:
         super().__init__()
-        self.width = features
+        self.layers = settings.hop_layers
+        self.width = width = settings.hidden if self.layers else features
+        if self.layers >= 1:
+            self.weight, self.bias = new_weight(hops, features, width), nn.Parameter(torch.zeros(hops, width))
+            self.norm = BatchNorm(hops * width) if settings.batch_norm else None
+            self.slope, self.dropout = new_slope(hops), Dropout(settings.dropout)
+        if self.layers == 2:
+            self.second_weight = new_weight(hops, width, width)
+            self.second_bias = nn.Parameter(torch.zeros(hops, width))
 
     def forward(self, hops: Tensor) -> HopRows:
         """Return the rows a combiner works on.  hops (B, K+1, F)."""
-        return HopRows(hops)
+        if self.layers == 0:
+            return HopRows(hops)
+        linear = fused.hop_linear if runs_on(hops) else hop_linear
+        x, bias = linear(hops, self.weight), self.bias.flatten()
+        y = activate(x.flatten(1), bias=bias, norm=self.norm, slope=self.slope, dropout=self.dropout).view_as(x)
+        return HopRows(y) if self.layers == 1 else LinearHopRows(y, self.second_weight, self.second_bias)
 
 
-class OneLayerNets(HopNets):
-    """One linear layer a hop, batch norm, PReLU (one slope a hop) and dropout."""
-
-    def __init__(self, features: int, *, hops: int, hidden: int, batch_norm: bool, dropout: float) -> None:
-        super().__init__(hidden)
-        self.weight = new_weight(hops, features, hidden)
-        self.bias = new_bias(hops, hidden)
-        self.norm = BatchNorm(hops * hidden) if batch_norm else None
-        self.slope = new_slope(hops)
-        self.dropout = Dropout(dropout)
-
-    def hidden_rows(self, hops: Tensor) -> Tensor:
-        """Return yˡ.  hops (B, K+1, F) → (B, K+1, H)."""
-        fast = runs_on(hops)
-        product = fused.hop_linear(hops, self.weight) if fast else torch.einsum("blf,lfh->blh", hops, self.weight)
-        y = activate(
-            product.flatten(1), bias=self.bias.flatten(), norm=self.norm, slope=self.slope, dropout=self.dropout
-        )
-        return y.view_as(product)
-
-    def forward(self, hops: Tensor) -> HopRows:
-        """Return the rows a combiner works on."""
-        return HopRows(self.hidden_rows(hops))
-
-
-class TwoLayerNets(OneLayerNets):
-    """One layer as above and a second linear one."""
-
-    def __init__(self, features: int, *, hops: int, hidden: int, batch_norm: bool, dropout: float) -> None:
-        super().__init__(features, hops=hops, hidden=hidden, batch_norm=batch_norm, dropout=dropout)
-        self.second_weight = new_weight(hops, hidden, hidden)
-        self.second_bias = new_bias(hops, hidden)
-
-    def forward(self, hops: Tensor) -> HopRows:
-        """Return the rows a combiner works on."""
-        return LinearHopRows(self.hidden_rows(hops), self.second_weight, self.second_bias)
-
-
-def new_hop_nets(layers: int, features: int, *, hops: int, hidden: int, batch_norm: bool, dropout: float) -> HopNets:
-    """Return the nets of `hops` hops with 0, 1 or 2 layers each."""
-    if layers == 0:
-        return HopNets(features)
-    kind = OneLayerNets if layers == 1 else TwoLayerNets
-    return kind(features, hops=hops, hidden=hidden, batch_norm=batch_norm, dropout=dropout)
+def hop_linear(x: Tensor, weight: Tensor) -> Tensor:
+    """Return xˡ Wˡ.  x (B, K+1, F), weight (K+1, F, H) → (B, K+1, H)."""
+    return torch.einsum("blf,lfh->blh", x, weight)

@@ -57,7 +57,7 @@ def activate(
 ) -> Tensor:
     """Return dropout(PReLU(norm(x + bias) + skip)).  x, skip (B, G·H), bias (G·H,), slope (G,) → (B, G·H)."""
     if runs_on(x):
-        return fused.activate(x, bias, norm, skip, slope, dropout)
+        return fused.activate(x, bias, skip, slope, norm, dropout, *(() if norm is None else (norm.weight, norm.bias)))
     if bias is not None:
         x = x + bias
     if norm is not None:
@@ -80,11 +80,6 @@ def new_weight(*shape: int, gain: float = 2**0.5) -> nn.Parameter:
     *_, inputs, outputs = shape
     bound = gain * (6 / (inputs + outputs)) ** 0.5
     return nn.Parameter(torch.empty(shape).uniform_(-bound, bound))
-
-
-def new_bias(*shape: int) -> nn.Parameter:
-    """Return zeros to learn."""
-    return nn.Parameter(torch.zeros(shape))
 
 
 def new_slope(groups: int = 1) -> nn.Parameter:

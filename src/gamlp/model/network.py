@@ -14,11 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from gamlp.errors import ShapeError
-from gamlp.model.dropout import Dropout, number_sites, set_keys
-from gamlp.model.head import Head
-from gamlp.model.hop_nets import new_hop_nets
-from gamlp.model.label_branch import LabelBranch
-from gamlp.model.layers import activate, new_bias, new_slope, new_weight
+from gamlp.model.dropout import Dropout, set_keys
+from gamlp.model.head import Head, LabelBranch
+from gamlp.model.hop_nets import HopNets
+from gamlp.model.layers import activate, new_slope, new_weight
 from gamlp.model.mixer import SubsetMixer
 from gamlp.model.registry import combiner_named
 from gamlp.settings import Settings
@@ -46,18 +45,17 @@ def count_parameters(network: nn.Module) -> int:
 class Residual(nn.Module):
     """dropout(PReLU(z + x⁰ R + b))."""
 
-    def __init__(self, features: int, width: int, *, bias: bool, dropout: float) -> None:
+    def __init__(self, settings: Settings, *, features: int, width: int, bias: bool) -> None:
         super().__init__()
         self.weight = new_weight(features, width)
-        self.bias = new_bias(width) if bias else None
+        self.bias = nn.Parameter(torch.zeros(width)) if bias else None
         self.slope = new_slope()
-        self.dropout = Dropout(dropout)
+        self.dropout = Dropout(settings.dropout)
 
     def forward(self, combined: Tensor, first: Tensor) -> Tensor:
         """Add the map of hop 0 to what the combiner gave.  combined (B, H'), first (B, F) → (B, H')."""
-        return activate(
-            torch.addmm(combined, first, self.weight), bias=self.bias, slope=self.slope, dropout=self.dropout
-        )
+        x = torch.addmm(combined, first, self.weight)
+        return activate(x, bias=self.bias, slope=self.slope, dropout=self.dropout)
 
 
 class Network(nn.Module):
@@ -71,30 +69,16 @@ class Network(nn.Module):
         self.hops_used = kind.hops_used(hops)
         self.mixer = SubsetMixer(hops=hops, subsets=subsets, features=features) if subsets else None
         self.input_dropout = Dropout(settings.input_dropout)
-        self.hop_nets = new_hop_nets(
-            settings.hop_layers,
-            features,
-            hops=self.hops_used,
-            hidden=settings.hidden,
-            batch_norm=settings.batch_norm,
-            dropout=settings.dropout,
-        )
+        self.hop_nets = HopNets(settings, hops=self.hops_used, features=features)
         self.combiner = kind(settings, hops=hops, width=self.hop_nets.width, features=features)
-        width = self.combiner.width
-        self.residual = (
-            Residual(features, width, bias=kind.residual_bias, dropout=settings.dropout) if settings.residual else None
-        )
+        width, bias = self.combiner.width, kind.residual_bias
+        self.residual = Residual(settings, features=features, width=width, bias=bias) if settings.residual else None
         self.head = Head(settings, features=width, out=classes, layers=settings.head_layers)
         self.label_branch = LabelBranch(settings, classes=classes) if settings.labels else None
-        number_sites(self)
         self.set_step(0, 0)
 
     def set_step(self, seed: int, step: int) -> None:
-        """Make the dropout of the next forward pass that of this step, whatever was run before.
-
-        Further training passes before the next call draw fresh masks of their own, so a loop that never calls this
-        still drops afresh every time.
-        """
+        """Make the dropout of the next forward pass that of this step; passes after it draw masks of their own."""
         self._seed, self._step, self._call = seed, step, 0
 
     def forward(self, hops: Tensor, labels: Tensor | None = None, stationary: Tensor | None = None) -> Output:

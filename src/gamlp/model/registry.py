@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gamlp.model.combiners import Combiner
@@ -22,6 +22,5 @@ COMBINERS = {
 
 def combiner_named(name: str) -> type[Combiner]:
     """Return the class of a combiner."""
-    module, kind = COMBINERS[name].split(":")
-    found: Any = getattr(import_module(module), kind)
-    return found  # type: ignore[no-any-return]
+    found: type[Combiner] = resolve_name(COMBINERS[name])
+    return found

@@ -6,13 +6,14 @@ A bias in front of a batch norm in training is cancelled by it: it moves the run
 Backward draws the dropout mask again from its key and computes t again from x: x is all that is saved.
 """
 
-# Autograd functions are untyped in torch; the functions below give them types.
+# Autograd functions are untyped in torch; the lines below them give them types.
 # mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, override"
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,41 +29,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-_LARGE = 1 << 20
-"""Numbers from which on huge pages pay: 4 MB."""
-
-
-def activate(
-    x: Tensor,
-    bias: Tensor | None,
-    norm: BatchNorm | None,
-    skip: Tensor | None,
-    slope: Tensor | None,
-    drop: Dropout | None,
-) -> Tensor:
-    """Return dropout(PReLU(norm(x + bias) + skip)).  x (B, H)."""
-    weight, shift = (None, None) if norm is None else (norm.weight, norm.bias)
-    return cast(Tensor, Activate.apply(x, bias, weight, shift, skip, slope, norm, drop))
-
-
-def product(x: Tensor, weight: Tensor) -> Tensor:
-    """Return x W.  x (B, F), weight (F, H) → (B, H)."""
-    return cast(Tensor, Product.apply(x, weight))
-
-
-def hop_linear(x: Tensor, weight: Tensor) -> Tensor:
-    """Return xˡ Wˡ.  x (B, K+1, F), weight (K+1, F, H) → (B, K+1, H)."""
-    return cast(Tensor, HopLinear.apply(x, weight))
-
-
-def hop_products(y: Tensor, vectors: Tensor) -> Tensor:
-    """Return y[b, l]·vectors[l, v].  y (B, K+1, H), vectors (K+1, V, H) → (B, K+1, V)."""
-    return cast(Tensor, HopProducts.apply(y, vectors))
-
-
-def hop_sum(y: Tensor, weights: Tensor, matrix: Tensor) -> Tensor:
-    """Return Σ_l weights[b, l]·y[b, l] Wˡ.  y (B, K+1, H), weights (B, K+1), matrix (K+1, H, H') → (B, H')."""
-    return cast(Tensor, HopSum.apply(y, weights, matrix))
+_LARGE = 1 << 20  # numbers from which on huge pages pay: 4 MB
 
 
 def keystream(words: int, key: int) -> Tensor:
@@ -108,22 +75,11 @@ def _moments(x: Array) -> tuple[Array, Array]:
     return x[0] + first, np.maximum(second - first * first, 0)
 
 
-class Activate(torch.autograd.Function):
-    """dropout(PReLU(norm(x + bias) + skip))."""
+class _Activate(torch.autograd.Function):
+    """dropout(PReLU(norm(x + bias) + skip)), x (B, H); the norm's parameters come too, for their gradients."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        x: Tensor,
-        bias: Tensor | None,
-        weight: Tensor | None,
-        shift: Tensor | None,
-        skip: Tensor | None,
-        slope: Tensor | None,
-        norm: BatchNorm | None,
-        dropout: Dropout | None,
-    ):
-        """Compute it; weight and shift are the norm's own, named so that their gradients are asked for."""
+    def forward(ctx: Any, x, bias, skip, slope, norm, dropout, *parameters):
         x = x.contiguous()
         skip = None if skip is None else skip.contiguous()
         ctx.affine = _affine(_array(x), bias, norm)
@@ -140,7 +96,6 @@ class Activate(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        """Return the gradients of x, bias, the norm's weight and bias, skip and slope."""
         x, skip, slope = ctx.saved_tensors
         has_bias, has_norm, has_skip, has_slope = ctx.has
         rows, columns = x.shape
@@ -158,35 +113,32 @@ class Activate(torch.autograd.Function):
             columnwise = (a.scale, b.astype(np.float32), c.astype(np.float32))
             kernels.run(kernels.norm_backward_rows, _array(x), a.mean, *columnwise, _array(inner), _array(dx))
         d_bias = _tensor(a.scale * total * float(ctx.static)) if has_bias else None
-        d_weight, d_shift = (_tensor(moment * a.inverse), _tensor(total)) if has_norm else (None, None)
         d_slope = _tensor(slopes.reshape(len(slope), -1).sum(axis=1)) if has_slope else None
-        return dx, d_bias, d_weight, d_shift, inner if has_skip else None, d_slope, None, None
+        d_norm = (_tensor(moment * a.inverse), _tensor(total)) if has_norm else ()
+        return dx, d_bias, inner if has_skip else None, d_slope, None, None, *d_norm
 
 
-class Product(torch.autograd.Function):
-    """x W and both gradients, as torch's own but for where the results lie."""
+class _Product(torch.autograd.Function):
+    """x W and both gradients, as torch's own but for where the results lie.  x (B, F), weight (F, H) → (B, H)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        """Multiply."""
         ctx.save_for_backward(x, weight)
         return torch.mm(x, weight, out=_new((len(x), weight.shape[1])))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        """Return the gradients of x, if wanted, and weight."""
         x, weight = ctx.saved_tensors
         dx = torch.mm(grad, weight.T, out=_new(x.shape)) if ctx.needs_input_grad[0] else None
         return dx, x.T @ grad
 
 
-class HopLinear(torch.autograd.Function):
-    """xˡ Wˡ for every hop, into one (B, K+1, H), reading and writing the hops where they lie."""
+class _HopLinear(torch.autograd.Function):
+    """xˡ Wˡ, reading and writing the hops where they lie.  x (B, K+1, F), weight (K+1, F, H) → (B, K+1, H)."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        """Multiply.  x (B, K+1, F), weight (K+1, F, H)."""
         ctx.save_for_backward(x, weight)
         out = _new((len(x), len(weight), weight.shape[2]))
         for hop in range(len(weight)):
@@ -196,7 +148,6 @@ class HopLinear(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        """Return the gradients of x, if wanted, and weight."""
         x, weight = ctx.saved_tensors
         dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         d_weight = torch.empty_like(weight)
@@ -207,12 +158,11 @@ class HopLinear(torch.autograd.Function):
         return dx, d_weight
 
 
-class HopProducts(torch.autograd.Function):
-    """y[b, l]·vectors[l, v]."""
+class _HopProducts(torch.autograd.Function):
+    """y[b, l]·vectors[l, v].  y (B, K+1, H), vectors (K+1, V, H) → (B, K+1, V)."""
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, vectors: Tensor) -> Tensor:
-        """Multiply.  y (B, K+1, H), vectors (K+1, V, H) → (B, K+1, V)."""
         vectors = vectors.contiguous()
         ctx.save_for_backward(y, vectors)
         out = y.new_empty(*y.shape[:2], vectors.shape[1])
@@ -222,7 +172,6 @@ class HopProducts(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        """Return the gradients of y and vectors."""
         y, vectors = ctx.saved_tensors
         sums = np.empty((kernels.chunks_of(len(y)), *vectors.shape), np.float32)
         dy = _new(y.shape)
@@ -231,12 +180,11 @@ class HopProducts(torch.autograd.Function):
         return dy, _tensor(sums.sum(axis=0, dtype=np.float64))
 
 
-class HopSum(torch.autograd.Function):
-    """Σ_l weights[b, l]·y[b, l] Wˡ, as one large product of the scaled rows."""
+class _HopSum(torch.autograd.Function):
+    """Σ_l weights[b, l]·y[b, l] Wˡ in one product.  y (B, K+1, H), weights (B, K+1), matrix (K+1, H, H') → (B, H')."""
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, weights: Tensor, matrix: Tensor) -> Tensor:
-        """Multiply.  y (B, K+1, H), weights (B, K+1), matrix (K+1, H, H') → (B, H')."""
         weights = weights.contiguous()
         scaled = _new(y.shape)
         kernels.run(kernels.scale_rows, _array(y), _array(weights), _array(scaled))
@@ -246,13 +194,19 @@ class HopSum(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
-        """Return the gradients of y, weights and matrix."""
         y, weights, matrix, scaled = ctx.saved_tensors
         d_matrix = scaled.flatten(1).T @ grad
         dy, products = _new(y.shape), torch.empty_like(weights)
         torch.mm(grad, matrix.flatten(0, 1).T, out=dy.flatten(1))
         kernels.run(kernels.scale_backward_rows, _array(y), _array(weights), _array(dy), _array(products))
         return dy, products, d_matrix.view_as(matrix)
+
+
+activate: Callable[..., Tensor] = _Activate.apply
+product: Callable[[Tensor, Tensor], Tensor] = _Product.apply
+hop_linear: Callable[[Tensor, Tensor], Tensor] = _HopLinear.apply
+hop_products: Callable[[Tensor, Tensor], Tensor] = _HopProducts.apply
+hop_sum: Callable[[Tensor, Tensor, Tensor], Tensor] = _HopSum.apply
 
 
 def _new(shape: tuple[int, ...]) -> Tensor:

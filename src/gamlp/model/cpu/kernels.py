@@ -25,8 +25,7 @@ import torch
 from gamlp.storage.numba_cache import cached_njit
 
 CHUNK = 256
-_ALONE = 1 << 17
-"""Arrays with fewer elements than this are not worth a second thread."""
+_ALONE = 1 << 17  # arrays with fewer elements than this are not worth a second thread
 
 _compile = cached_njit(fastmath={"contract", "reassoc", "nsz"}, boundscheck=False)
 
