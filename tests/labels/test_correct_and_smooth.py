@@ -15,7 +15,7 @@ from gamlp.labels import (
     correct_and_smooth,
 )
 from gamlp.labels.correction import autoscale, correct, smooth
-from gamlp.labels.initial import initial_labels
+from gamlp.labels.hops import initial_labels
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.propagate.normalize import Normalization
 
@@ -165,9 +165,18 @@ def test_the_two_rounds_of_choosing(graph_of, monkeypatch, right, winner):
     def guesses(count):
         return np.array([[0.0, 1.0]] * count + [[1.0, 0.0]] * (5 - count))
 
-    def stand_in(*_, settings, rows=slice(None)):
+    computed = []
+
+    def corrects(*arguments):
+        computed.append(arguments[4])
+        return arguments[4]
+
+    def stand_in(*_, settings, rows=slice(None), corrected=None):
+        if settings.correction and settings.smoothing:
+            assert corrected is settings.correction  # computed before, and for this one
         return guesses(right.get(names[settings], 1))[rows]
 
+    monkeypatch.setattr("gamlp.labels.choose.correct", corrects)
     monkeypatch.setattr("gamlp.labels.choose.correct_and_smooth", stand_in)
     settings, result = choose_correct_and_smooth(
         ENGINE,
@@ -181,6 +190,7 @@ def test_the_two_rounds_of_choosing(graph_of, monkeypatch, right, winner):
     )
     assert names[settings] == winner
     assert_array_equal(result, guesses(right.get(winner, 1)))
+    assert computed == ([corrections["b"]] if right["b"] > 1 else [])  # of all nodes, once for all smoothings
 
 
 def test_choosing_does_not_depend_on_the_test_ids(random_graph):

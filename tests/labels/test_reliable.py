@@ -50,7 +50,7 @@ def test_the_reliable_set_may_be_of_no_candidates():
 
 
 def test_the_reliable_set_refuses_rows_of_other_nodes():
-    with pytest.raises(ShapeError, match="5 rows of probabilities for 2 candidates"):
+    with pytest.raises(ShapeError, match="5 rows for 2 candidate nodes"):
         reliable_set(np.full((5, 2), 0.5), np.array([0, 1]), 0.5)
 
 

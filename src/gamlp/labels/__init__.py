@@ -17,36 +17,16 @@ from gamlp.lazy import lazy_imports
 if TYPE_CHECKING:
     from gamlp.labels.choose import choose_correct_and_smooth
     from gamlp.labels.consistency import AveragedTeacher, consistency_loss, ramp_up, sharpen
-    from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing, correct_and_smooth
-    from gamlp.labels.distillation import distillation_loss
-    from gamlp.labels.divergence import kl_divergence, squared_difference
-    from gamlp.labels.hops import label_hops
-    from gamlp.labels.initial import initial_labels
-    from gamlp.labels.reliable import is_reliable, reliable_set, soften
-    from gamlp.labels.sle import enlarged_training_set, reuse_labels
-    from gamlp.labels.spreading import label_propagation
+    from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing, correct_and_smooth, label_propagation
+    from gamlp.labels.distillation import distillation_loss, kl_divergence, squared_difference
+    from gamlp.labels.hops import initial_labels, label_hops
+    from gamlp.labels.reliable import enlarged_training_set, is_reliable, reliable_set, reuse_labels, soften
 
 __all__ = [
-    "AveragedTeacher",
-    "CorrectAndSmooth",
-    "Correction",
-    "Smoothing",
-    "choose_correct_and_smooth",
-    "consistency_loss",
-    "correct_and_smooth",
-    "distillation_loss",
-    "enlarged_training_set",
-    "initial_labels",
-    "is_reliable",
-    "kl_divergence",
-    "label_hops",
-    "label_propagation",
-    "ramp_up",
-    "reliable_set",
-    "reuse_labels",
-    "sharpen",
-    "soften",
+    "AveragedTeacher", "CorrectAndSmooth", "Correction", "Smoothing", "choose_correct_and_smooth", "consistency_loss",
+    "correct_and_smooth", "distillation_loss", "enlarged_training_set", "initial_labels", "is_reliable",
+    "kl_divergence", "label_hops", "label_propagation", "ramp_up", "reliable_set", "reuse_labels", "sharpen", "soften",
     "squared_difference",
-]
+]  # fmt: skip
 
 __getattr__ = lazy_imports(__name__)

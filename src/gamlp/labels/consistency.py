@@ -6,24 +6,23 @@ The teacher has the student's shape; after update t its weights are (mean teache
 
 It predicts without dropout. Its probabilities P are sharpened, and rows it is unsure of are left out:
 
-    P̃_ij = P_ij^(1/T) / Σ_j P_ij^(1/T),      U = { i : max_j P_ij > ε }
-    L_con = 1/|U| Σ_{i in U} D(P̃_i, Q_i),    D(P, Q) = Σ_j (P_j − Q_j)²   or   Σ_j P_j log(P_j / Q_j)
+    P̃_ij = P_ij^(1/T) / Σ_j P_ij^(1/T),      U = { i : max_j P_ij > ε },      L_con = 1/|U| Σ_{i in U} D(P̃_i, Q_i)
 
-with Q the student's softmax. No gradient reaches the teacher. The loss counts λ·exp(−5(1 − t/ramp)²) at step t: little
-while the teacher knows little.
+with Q the student's softmax and D one of the divergences of `distillation`. No gradient reaches the teacher. The loss
+counts λ·exp(−5(1 − t/ramp)²) at step t: little while the teacher knows little.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from copy import deepcopy
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from gamlp.labels.divergence import Divergence, squared_difference
+from gamlp.labels.distillation import Divergence, squared_difference
 
 
 class AveragedTeacher(nn.Module):
@@ -45,7 +44,8 @@ class AveragedTeacher(nn.Module):
         student: nn.Module = object.__getattribute__(self, "_student")
         self.updates += 1
         decay = min(self.decay, 1 - 1 / (int(self.updates) + 1))
-        for mean, now in zip(tensors(self.average), tensors(student), strict=True):
+        means, values = (chain(network.parameters(), network.buffers()) for network in (self.average, student))
+        for mean, now in zip(means, values, strict=True):
             if mean.is_floating_point():
                 mean.lerp_(now, 1 - decay)
             else:
@@ -59,12 +59,6 @@ class AveragedTeacher(nn.Module):
     def train(self, mode: bool = True) -> AveragedTeacher:
         """Stay in evaluation mode: a teacher is never trained."""
         return super().train(False)
-
-
-def tensors(network: nn.Module) -> Iterator[Tensor]:
-    """Go through parameters and buffers, shared ones once."""
-    yield from network.parameters()
-    yield from network.buffers()
 
 
 def consistency_loss(

@@ -1,6 +1,12 @@
-"""Correct and Smooth (Huang et al. 2021): the labels' last word on finished predictions Z.
+"""Labels spread over the graph: alone, and as their last word on finished predictions.
 
-Correct, the errors of neighbours are alike: with E_i = Y_i − Z_i on training nodes and 0 elsewhere, spread for t steps
+Label propagation (Zhu & Ghahramani 2002; the form of Zhou et al. 2004) needs no features:
+
+    Y^(t+1) = clip( α Â Y^(t) + (1 − α) Y^(0), 0, 1 )
+
+Y^(0) is one-hot for training nodes and 0 elsewhere. A node that no label reaches takes the training set's class shares.
+Correct and Smooth (Huang et al. 2021) starts from predictions Z. Correct, the errors of neighbours are alike: with
+E_i = Y_i − Z_i on training nodes and 0 elsewhere, spread for t steps
 
     E ← α Â E + (1 − α) E^(0)          Z' = Z + s·E
 
@@ -23,8 +29,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gamlp.graph.graph import Adjacency
-from gamlp.labels.initial import initial_labels
-from gamlp.labels.spreading import to_probabilities
+from gamlp.labels.hops import initial_labels
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.normalize import Normalization
 from gamlp.propagate.sources import SparseRows, WithRows
@@ -32,6 +37,26 @@ from gamlp.propagate.spec import Propagation, Restart
 from gamlp.storage.files import Array
 
 SYMMETRIC = Normalization(r=0.5, self_loops=False)  # "DAD"; r = 0 is "DA", the mean of the neighbours, r = 1 is "AD"
+
+
+def label_propagation(
+    engine: Engine,
+    adjacency: Adjacency,
+    train_ids: Array,
+    train_labels: Array,
+    *,
+    classes: int,
+    alpha: float = 0.9,
+    steps: int = 50,
+    normalization: Normalization = SYMMETRIC,
+    rows: Array | None = None,
+) -> Array:
+    """Return probabilities of `rows`, None = all, (R, C) float32; by default Â is symmetric, without self-loops."""
+    start = initial_labels(adjacency.nodes, classes, train_ids, train_labels)
+    spec = Propagation(steps, normalization, rows=rows, keep="last", restart=Restart(alpha))
+    scores = engine.transient().propagate(adjacency, start, spec).values[:, -1]
+    shares = start.rows.sum(axis=0) / len(train_ids) if len(train_ids) else np.full(classes, 1 / classes)
+    return to_probabilities(scores, otherwise=shares)
 
 
 @dataclass(frozen=True)
@@ -70,23 +95,26 @@ def correct_and_smooth(
     *,
     settings: CorrectAndSmooth | None = None,
     rows: Array | None = None,
+    corrected: Array | None = None,
 ) -> Array:
     """Return corrected and smoothed probabilities of `rows`, None = all: (N, C) → (R, C) float32.
 
-    train_labels has one entry per id.
+    train_labels has one entry per id; `corrected` (N, C) is what smoothing starts from, if it was computed before.
     """
     settings = settings or CorrectAndSmooth()
-    nodes, classes = probabilities.shape
-    known = initial_labels(nodes, classes, train_ids, train_labels)
+    known = initial_labels(len(probabilities), probabilities.shape[1], train_ids, train_labels)
     before = probabilities if rows is None else probabilities[rows]
     correction = settings.correction if len(known.ids) else None
-    if settings.smoothing is None:
+    if settings.smoothing is not None:
         if correction is None:
-            return before
+            corrected = probabilities
+        elif corrected is None:
+            corrected = correct(engine, probabilities, adjacency, known, correction)
+        scores = smooth(engine, corrected, adjacency, known, settings.smoothing, rows)
+    elif correction is not None:
         scores = correct(engine, probabilities, adjacency, known, correction, rows)
     else:
-        start = probabilities if correction is None else correct(engine, probabilities, adjacency, known, correction)
-        scores = smooth(engine, start, adjacency, known, settings.smoothing, rows)
+        return before
     return to_probabilities(scores, otherwise=before)
 
 
@@ -117,3 +145,11 @@ def smooth(
     """Return `scores` (N, C) of `rows` spread with the truth in place of the known rows, (R, C)."""
     spec = Propagation(how.steps, how.normalization, rows=rows, keep="last", restart=Restart(how.alpha))
     return engine.transient().propagate(adjacency, WithRows(scores, known.ids, known.rows), spec).values[:, -1]
+
+
+def to_probabilities(scores: Array, otherwise: Array) -> Array:
+    """Divide the rows of `scores` (R, C), negative ones as 0, by their sums; `otherwise` fills rows without a score."""
+    positive = scores.clip(0, None)
+    sums = positive.sum(axis=1, keepdims=True)
+    known = sums > 0
+    return np.where(known, positive / np.where(known, sums, 1), otherwise).astype(np.float32, copy=False)

@@ -1,4 +1,8 @@
-"""The last stage as a teacher (paper, Reliable Label Distillation).
+"""How far a student's probabilities Q are from a target P, and the last stage as a teacher.
+
+    squared difference  Σ_j (P_j − Q_j)²          Kullback-Leibler  Σ_j P_j log(P_j / Q_j),  with 0·log 0 = 0
+
+Q comes as its logarithm, which log_softmax gives without underflow. Reliable Label Distillation (paper) is
 
     L_KD = Σ_{i in V_r} Σ_j α_i P_ij log(P_ij / Q_ij),    α_i = max_j P_ij
 
@@ -9,19 +13,27 @@ and Q is the softmax at T = 1, where the paper's notation would divide the stude
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
-from gamlp.labels.divergence import kl_divergence
+Divergence = Callable[[Tensor, Tensor], Tensor]  # target P (B, C), log Q (B, C) → (B,)
+
+
+def squared_difference(target: Tensor, student_log: Tensor) -> Tensor:
+    """Return Σ_j (P_j − Q_j)² by rows: bounded, so it forgives a wrong teacher."""
+    return (target - student_log.exp()).square().sum(dim=1)
+
+
+def kl_divergence(target: Tensor, student_log: Tensor) -> Tensor:
+    """Return Σ_j P_j log(P_j / Q_j) by rows, finite for hard targets too."""
+    return (torch.xlogy(target, target) - target * student_log).sum(dim=1)
 
 
 def distillation_loss(student_logits: Tensor, teacher: Tensor) -> Tensor:
-    """Return the confidence-weighted divergence of the student from its teacher: (B, C), (B, C) → scalar.
-
-    Finite for hard teachers too (0·log 0 = 0), and 0 for an empty batch.
-    """
+    """Return L_KD, (B, C), (B, C) → scalar; finite for hard teachers too, and 0 for an empty batch."""
     if not len(teacher):
         return student_logits.sum() * 0
     confidence = teacher.amax(dim=1)  # α (B,)
-    divergence = kl_divergence(teacher, torch.log_softmax(student_logits, dim=1))  # (B,)
-    return (confidence * divergence).mean()
+    return (confidence * kl_divergence(teacher, torch.log_softmax(student_logits, dim=1))).mean()

@@ -1,6 +1,10 @@
-"""The last label hop: labels are features with C columns (paper, Incorporating Label Propagation).
+"""The label input: labels are features with C columns (paper, Incorporating and Reliable Label Propagation).
 
+    Ŷ⁰_i = one-hot(y_i)  for training nodes,    P_i  for reliable nodes,    0  otherwise
     Ŷ^(k+1) = Â Ŷ^(k),    given to the network: Ŷ^(K)
+
+At the first stage no node is reliable. A node that is named twice is a training node: a true label is never replaced
+by a prediction. Ŷ⁰ costs C float32 for each of these nodes; the zeros are not stored.
 
 With folds = 1 this is the paper's. A walk of K ≥ 2 steps can return, so a training node then finds a share (Â^K)_ii of
 its own label in its input; validation and test nodes never do, and a network that learns to read this share learns
@@ -13,24 +17,62 @@ No training node sees its own label, exactly: the part is left out, not subtract
 share (M−1)/M of the training labels, other rows all of them, so a larger M brings the two closer.
 
 Cost: M propagations of the labels (one more where there are reliable predictions) by whatever engine, within its memory
-limit; Ŷ⁰ is given by its rows that are not zero, and only ÂᴷŶ⁰ of the wanted rows, (R, C), is held.
+limit; only ÂᴷŶ⁰ of the wanted rows, (R, C), is held.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gamlp.errors import SettingsError
-from gamlp.graph.graph import Adjacency
-from gamlp.propagate.engines.base import Engine
+from gamlp.errors import LabelError, SettingsError, ShapeError
 from gamlp.propagate.sources import SparseRows
-from gamlp.propagate.spec import Propagation
 from gamlp.storage.files import Array
 from gamlp.storage.threads import ranges
 
+if TYPE_CHECKING:
+    from gamlp.graph.graph import Adjacency
+    from gamlp.propagate.engines.base import Engine
+    from gamlp.propagate.spec import Propagation
+
 ROWS_AT_ONCE = 2**16  # added up
+
+
+def initial_labels(
+    nodes: int,
+    classes: int,
+    train_ids: Array,
+    train_labels: Array,
+    *,
+    reliable_ids: Array | None = None,
+    reliable_probabilities: Array | None = None,
+) -> SparseRows:
+    """Return Ŷ⁰ (N, C); train_labels and reliable_probabilities have one row per id beside them."""
+    check_rows(train_ids, train_labels, "training")
+    if len(train_labels) and not 0 <= int(train_labels.min()) <= int(train_labels.max()) < classes:
+        raise LabelError(
+            f"Training labels run from {train_labels.min()} to {train_labels.max()}, there are {classes} classes.\n"
+            f"Those of training nodes must lie between 0 and {classes - 1}."
+        )
+    ids, rows = np.asarray(train_ids, np.int64), np.zeros((len(train_labels), classes), np.float32)
+    rows[np.arange(len(rows)), train_labels] = 1
+    if reliable_ids is not None and reliable_probabilities is not None:
+        check_rows(reliable_ids, reliable_probabilities, "reliable")
+        others = ~np.isin(reliable_ids, train_ids)
+        ids = np.concatenate([ids, reliable_ids[others]])
+        rows = np.concatenate([rows, reliable_probabilities[others]])
+    return SparseRows(nodes, classes, ids, rows)
+
+
+def check_rows(ids: Array, rows: Array, name: str) -> None:
+    """Refuse labels that do not stand beside their ids."""
+    if len(ids) != len(rows):
+        raise ShapeError(
+            f"There are {len(rows):,} rows for {len(ids):,} {name} nodes.\n"
+            "Give one row per id, in the order of the ids, not one per node of the graph."
+        )
 
 
 def label_hops(
