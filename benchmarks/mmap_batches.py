@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from gamlp.train.batches import batches
-from gamlp.train.mapped_rows import MappedRows
+from gamlp.train.inputs import MappedRows
 
 
 def main() -> None:

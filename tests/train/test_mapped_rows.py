@@ -10,8 +10,7 @@ from pyarrow import csv, parquet
 from gamlp.errors import StorageError
 from gamlp.propagate.hops import Hops
 from gamlp.runs.predictions import prediction_tables, write_predictions_to
-from gamlp.train.inputs import Inputs
-from gamlp.train.mapped_rows import mapped_rows
+from gamlp.train.inputs import Inputs, mapped_rows
 
 VALUES = np.random.default_rng(0).normal(size=(500, 4, 3)).astype(np.float16)
 
@@ -38,7 +37,7 @@ def test_what_is_in_memory_or_small_is_not_read_so(on_file):
 
 
 def test_inputs_read_the_same_from_a_file(on_file, monkeypatch):
-    monkeypatch.setattr("gamlp.train.mapped_rows.memory_bytes", lambda: 100)
+    monkeypatch.setattr("gamlp.train.inputs.memory_bytes", lambda: 100)
     nodes = np.arange(0, 1000, 2)
     ids = np.array([998, 4, 6, 0])
     found = Inputs(Hops(on_file[..., :3, :], rows=nodes), None, 1000).gather(ids)[0]

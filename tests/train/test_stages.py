@@ -10,9 +10,9 @@ from gamlp.graph.splits import Split
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.settings import Settings
 from gamlp.train import stage as stage_module
+from gamlp.train.checkpoint import read_stage
 from gamlp.train.hop_source import propagation_of
-from gamlp.train.stage_files import read_stage
-from gamlp.train.stages import KnownLabels, StageTask, fit_stages
+from gamlp.train.stages import StageTask, fit_stages, known_labels
 
 SMALL = Settings(
     hops=2, hidden=16, head_layers=2, jk_layers=2, label_layers=2, hop_layers=1, epochs=(12, 8), batch_size=20,
@@ -24,7 +24,7 @@ def run(graph, settings=SMALL, seed=0, folder=None, split=None):
     engine, split = LocalEngine(), split or graph.split
     hops = engine.propagate(graph.adjacency, graph.features, propagation_of(settings, None))
     task = StageTask(graph.adjacency, hops, len(graph.classes), settings, engine, seed)
-    return fit_stages(task, KnownLabels.of(graph, split, task.rows, settings), folder=folder)
+    return fit_stages(task, known_labels(graph, split, task.rows, settings), folder=folder)
 
 
 def shuffled(graph, ids, seed=1):

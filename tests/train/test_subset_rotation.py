@@ -17,9 +17,8 @@ from gamlp.settings import Settings
 from gamlp.train import stage as stage_module
 from gamlp.train.featureless import check_filling
 from gamlp.train.hop_source import HopSource
-from gamlp.train.stages import KnownLabels, StageTask, fit_stages
-from gamlp.train.subset_rotation import TurnInputs, inputs_for
-from gamlp.train.subset_shares import relation_shares, subset_shares
+from gamlp.train.stages import StageTask, fit_stages, known_labels
+from gamlp.train.subset_rotation import TurnInputs, inputs_for, relation_shares, subset_shares
 
 SUBSETS = (("near",), ("far",), ("wrote",), ("near", "wrote"))
 SMALL = Settings(
@@ -51,7 +50,7 @@ def train(graph, *, folder=None, **change):
     settings = SMALL.model_copy(update=change)
     hidden = hide_labels(graph, graph.split)
     task = StageTask(graph.adjacency, hops_of(graph, settings), len(graph.classes), settings, LocalEngine(), seed=0)
-    return fit_stages(task, KnownLabels.of(hidden, graph.split, task.rows, settings), folder=folder)
+    return fit_stages(task, known_labels(hidden, graph.split, task.rows, settings), folder=folder)
 
 
 def hops_of(graph, settings):

@@ -98,14 +98,14 @@ class HopNetwork(Method):
     def fit(self, graph: Graph, split: Split, settings: Settings, context: Context) -> FittedHopNetwork:
         """Propagate, then train stage by stage."""
         from gamlp.train.hop_source import relation_subsets, wanted_rows
-        from gamlp.train.stages import KnownLabels, fit_stages
-        from gamlp.train.subset_shares import subset_shares
+        from gamlp.train.stages import fit_stages, known_labels
+        from gamlp.train.subset_rotation import subset_shares
 
         subsets = relation_subsets(graph, settings)
         fitted = FittedHopNetwork(settings, context.source.scaling(graph, settings), subsets, context)
         fingerprint = graph.fingerprint if context.folder else ""
         task = fitted.task(graph, wanted_rows(graph, split, settings), fingerprint=fingerprint)
-        done = fit_stages(task, KnownLabels.of(graph, split, task.rows, settings), folder=context.folder)
+        done = fit_stages(task, known_labels(graph, split, task.rows, settings), folder=context.folder)
         fitted.take(done.networks)
         fitted.prediction = Prediction(task.rows, done.probabilities, done.weights)
         fitted.history, fitted.stages = done.history, done.stages
@@ -161,13 +161,14 @@ class FittedHopNetwork(FittedMethod):
 
     def predict(self, graph: Graph, known: Array, *, candidates: Ids = None, rows: Ids = None) -> Prediction:
         """Run the stages with the labels that are known."""
-        from gamlp.train.stages import KnownLabels, predict_stages
+        from gamlp.train.stage import StageData
+        from gamlp.train.stages import predict_stages
 
         task = self.task(graph, graph.targets if rows is None else rows)
         seen = np.flatnonzero(known >= 0)
         if candidates is None:
             candidates = task.rows[known[task.rows] < 0]
-        said = predict_stages(task, KnownLabels(seen, known[seen], candidates), self.networks)
+        said = predict_stages(task, StageData(seen, known[seen], candidates=candidates), self.networks)
         return Prediction(task.rows, said.probabilities, said.weights)
 
     def state(self) -> dict[str, Any]:

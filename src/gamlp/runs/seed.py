@@ -23,9 +23,9 @@ from gamlp.graph.splits import Split
 from gamlp.pipeline import Fitted, Pipeline
 from gamlp.storage.checksums import another_run, check_files, checksums_of, json_digest
 from gamlp.storage.files import read_json, write_array, write_json
+from gamlp.train.checkpoint import remove_stages
 from gamlp.train.metrics import scores
 from gamlp.train.prediction import Prediction
-from gamlp.train.stage_files import remove_stages
 
 CHECKSUMS = "checksums.json"
 CHECKSUMS_OF_0_1 = "seals.json"

@@ -1,1 +1,1 @@
-"""TRAIN: batches, one stage, the stages of reliable labels, checkpoints, metrics, run directories."""
+"""TRAIN: batches, one stage, the stages of reliable labels, checkpoints, metrics; the hops that all of it reads."""

@@ -1,7 +1,8 @@
-"""What a stage needs to go on after a kill, in one file that is replaced whole.
+"""What training keeps on disk: the stage under way, so that it goes on after a kill, and the stages that are finished.
 
-A safetensors file: the tensors of network, optimizer, best weights and teacher, and everything else as JSON in its
-header. Batches and dropout are functions of (seed, stage, epoch, step), so no random state needs keeping.
+A checkpoint is a safetensors file that is replaced whole: the tensors of network, optimizer, best weights and teacher,
+and everything else as JSON in its header. Batches and dropout are functions of (seed, stage, epoch, step), so no random
+state needs keeping. A finished stage leaves weights, logits, attention and how it went, until its seed is finished.
 """
 
 from __future__ import annotations
@@ -12,22 +13,24 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, field_validator
-from torch import Tensor, uint8
+from torch import Tensor, nn, uint8
 
 from gamlp.errors import FormatError
-from gamlp.storage.checksums import another_run, changed
-from gamlp.storage.files import Array, digest, forget, replacing
+from gamlp.storage.checksums import another_run, changed, check_files, checksums_of
+from gamlp.storage.files import Array, digest, forget, read_array, read_json, replacing, write_array, write_json
 from gamlp.storage.validated import Validated, validated
+
+FILES = ("safetensors", "logits.npy", "weights.npy")
 
 
 class StageFacts(Validated):
-    """What is kept of a stage beside its tensors."""
+    """How far a stage has come: what is kept of it beside its tensors."""
 
-    epoch: int
+    epoch: int  # the next one
     best_epoch: int
-    best_score: Annotated[list[float], Field(min_length=2, max_length=2)]
+    best_score: Annotated[list[float], Field(min_length=2, max_length=2)]  # validation accuracy, then −log loss
     history: list[dict[str, float]]
-    files: dict[str, str] = Field(default_factory=dict)  # the checksums of a finished stage's files
+    files: dict[str, str] = Field(default_factory=dict, exclude=True)  # the checksums of a finished stage's files
 
     @field_validator("history")
     @classmethod
@@ -42,8 +45,7 @@ class Checkpoint:
     """The file of one stage under way, the stage `of`; without a path nothing is kept."""
 
     def __init__(self, path: Path | None, *, of: str = "", every_seconds: float = 20.0) -> None:
-        self.path, self.of = path, of
-        self.every_seconds = every_seconds
+        self.path, self.of, self.every_seconds = path, of, every_seconds
         self._last = time.monotonic()
 
     def due(self) -> bool:
@@ -61,14 +63,50 @@ class Checkpoint:
         if self.path is None or not self.path.exists():
             return None
         tensors, facts = load_tensors(self.path)
-        if facts.get("of", self.of) != self.of:
-            raise another_run(self.path)
-        return tensors, validated(facts, StageFacts, self.path)
+        return tensors, checked_facts(facts, self.of, self.path)
 
     def remove(self) -> None:
         """Forget the stage: it is finished."""
         if self.path is not None:
             forget(self.path)
+
+
+def read_stage(store: Path | None, key: str) -> tuple[dict[str, Tensor], Array, Array, StageFacts] | None:
+    """Return tensors, logits (R, C), weights (R, K+1) and facts of the stage of that key; None if it is unfinished."""
+    if store is None or not (path := store.with_suffix(".json")).exists():
+        return None
+    facts = StageFacts(**checked_facts(read_json(path), key, path))
+    check_files(store.parent, facts.files)
+    tensors, _ = load_tensors(store.with_suffix(".safetensors"))
+    logits, weights = (read_array(store.with_suffix(f".{name}.npy")) for name in ("logits", "weights"))
+    return tensors, logits, weights, facts
+
+
+def write_stage(
+    store: Path | None, key: str, network: nn.Module, facts: StageFacts, logits: Array, weights: Array
+) -> None:
+    """Keep a finished stage; the .json, written last, says that it is whole."""
+    if store is None:
+        return
+    save_tensors(store.with_suffix(".safetensors"), network.state_dict(), {})
+    write_array(store.with_suffix(".logits.npy"), logits)
+    write_array(store.with_suffix(".weights.npy"), weights)
+    checksums = checksums_of(store.with_suffix(f".{name}") for name in FILES)
+    write_json(store.with_suffix(".json"), {"of": key, "files": checksums, **facts.model_dump()})
+
+
+def remove_stages(folder: Path) -> None:
+    """Remove what a finished seed no longer needs; also where a kill came before this was done."""
+    for file in folder.glob("stage-*"):
+        forget(file)
+
+
+def checked_facts(content: Any, key: str, path: Path) -> dict[str, Any]:
+    """Return the facts of a stage if they are such, and of the stage of that key."""
+    facts = validated(content, StageFacts, path)
+    if facts.get("of", key) != key:
+        raise another_run(path)
+    return facts
 
 
 def save_tensors(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -65,19 +65,12 @@ class Ranks:
 
     def gather(self, part: Array) -> Array:
         """Return the parts of all ranks, one after the other."""
-        if self.count == 1:
-            return part
-        parts: list[Any] = [None] * self.count
-        torch.distributed.all_gather_object(parts, part)
-        return np.concatenate([one for one in parts if len(one)] or parts)
+        parts = self._of_all(part)
+        return part if self.count == 1 else np.concatenate([one for one in parts if len(one)] or parts)
 
     def total(self, value: float) -> float:
         """Return the sum over the ranks."""
-        if self.count == 1:
-            return value
-        parts: list[Any] = [None] * self.count
-        torch.distributed.all_gather_object(parts, value)
-        return float(sum(parts))
+        return float(sum(self._of_all(value)))
 
     def from_first(self, content: Anything) -> Anything:
         """Return what the first rank has."""
@@ -89,17 +82,17 @@ class Ranks:
 
     def in_turn(self, make: Callable[[], Anything]) -> Anything:
         """Make the same thing on all ranks, the first before the others: what it leaves in a cache, they find there."""
-        if self.rank:
-            self.wait()
-            return make()
-        made = make()
-        self.wait()
-        return made
-
-    def wait(self) -> None:
-        """Go on when all ranks are here."""
+        if not self.rank:
+            made = make()
         if self.count > 1:
             torch.distributed.barrier()
+        return make() if self.rank else made
+
+    def _of_all(self, part: Anything) -> list[Anything]:
+        parts = [part] * self.count
+        if self.count > 1:
+            torch.distributed.all_gather_object(parts, part)
+        return parts
 
 
 ALONE = Ranks()

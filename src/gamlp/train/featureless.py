@@ -7,6 +7,8 @@ projected to their width at random. Embeddings made elsewhere can be given inste
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,34 +22,24 @@ from gamlp.graph.hetero import HeteroGraph, check_some, from_neighbours
 from gamlp.progress import log
 from gamlp.storage.files import Array, digest, read_array
 
-SEED = 0
-
 
 def filled_features(graph: Graph, settings: Any, *, cache: Path | None = None) -> Array:
     """Return the features of all nodes, (N, F')."""
+    return check_filling(graph, settings, cache=cache)()
+
+
+def check_filling(graph: Graph, settings: Any, *, cache: Path | None = None) -> Callable[[], Array]:
+    """Refuse what could not be filled, before anything is trained; return the function that fills."""
     if all(kind.described for kind in graph.types):  # plain graphs have no types
-        return graph.features
-    graph = graph.need_relations()
-    if settings.featureless == "neighbours":
-        return from_neighbours(graph)
-    if settings.featureless == "zeros":
-        return check_some(graph).features
-    if settings.embedding_file:
-        return with_rows(graph, given_embeddings(graph, Path(settings.embedding_file)))
-    return with_rows(graph, trained_embeddings(graph, embedding_settings(graph, settings), cache=cache))
-
-
-def check_filling(graph: Graph, settings: Any) -> None:
-    """Refuse what could not be filled, before anything is trained."""
-    if all(kind.described for kind in graph.types):
-        return
-    graph = graph.need_relations()
+        return lambda: graph.features
+    typed = graph.need_relations()
     if settings.featureless != "embeddings":
-        check_some(graph)
-    elif settings.embedding_file:
-        given_embeddings(graph, Path(settings.embedding_file))
-    else:
-        embedding_settings(graph, settings)
+        check_some(typed)
+        return partial(from_neighbours, typed) if settings.featureless == "neighbours" else lambda: typed.features
+    if settings.embedding_file:
+        return partial(with_rows, typed, given_embeddings(typed, Path(settings.embedding_file)))
+    how = embedding_settings(typed, settings)
+    return lambda: with_rows(typed, trained_embeddings(typed, how, cache=cache))
 
 
 def embedding_settings(graph: HeteroGraph, settings: Any) -> EmbeddingSettings:
@@ -76,7 +68,7 @@ def trained_embeddings(graph: HeteroGraph, settings: EmbeddingSettings, *, cache
 
     triples = triples_from(graph)
     place = None if cache is None else cache / f"embeddings-{digest(triples.fingerprint(), settings.model_dump_json())}"
-    found = train_embeddings(triples, settings, seed=SEED, folder=place)
+    found = train_embeddings(triples, settings, seed=0, folder=place)
     if found.scores is not None:
         log.info("embeddings: %s", found.scores)
     return found.entities

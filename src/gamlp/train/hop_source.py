@@ -8,9 +8,11 @@ training measures the scaling and draws the relation subsets; other graphs are t
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +31,9 @@ from gamlp.storage.files import Array
 from gamlp.train.distributed import ranks
 from gamlp.train.featureless import filled_features
 
+Anything = TypeVar("Anything")
+Subsets = tuple[Subset, ...]
+
 
 class HopSource:
     """Makes features, scalings and hops on an engine, and keeps the last of each.
@@ -38,87 +43,65 @@ class HopSource:
 
     def __init__(self, engine: Engine, *, work: Path | None = None) -> None:
         self.engine, self.work = engine, work
-        self._kept: dict[str, tuple[tuple[object, ...], Any]] = {}
+        self._kept: dict[str, tuple[tuple[object, ...], tuple[object, ...], Any]] = {}
 
     def features(self, graph: Graph, settings: Any) -> Array:
         """Return the features of all nodes (N, F); types that came without any are filled."""
-        key = (Same(graph.features), Same(graph.adjacency), featureless_key(settings))
-        place = self.engine.cache or self.work
-        return self._keep("features", key, lambda: filled_features(graph, settings, cache=place))  # type: ignore[no-any-return]
+        same, place = (graph.features, graph.adjacency), self.engine.cache or self.work
+        make = partial(filled_features, graph, settings, cache=place)
+        return self._keep("features", same, (featureless_key(settings),), make)
 
     def scaling(self, graph: Graph, settings: Settings) -> Scaling:
         """Measure what is done to the features first."""
-        features = self.features(graph, settings)
-        key = (Same(features), settings.feature_scaling, settings.components)
-        return self._keep(  # type: ignore[no-any-return]
-            "scaling",
-            key,
-            lambda: Scaling.fit(settings.feature_scaling, features, components=settings.components),
-        )
+        features, kind, components = self.features(graph, settings), settings.feature_scaling, settings.components
+        make = partial(Scaling.fit, kind, features, components=components)
+        return self._keep("scaling", (features,), (kind, components), make)
 
     def hops(
-        self,
-        graph: Graph,
-        settings: Settings,
-        rows: Array | None,
-        *,
-        scaling: Scaling,
-        subsets: tuple[Subset, ...] = (),
+        self, graph: Graph, settings: Settings, rows: Array | None, *, scaling: Scaling, subsets: Subsets = ()
     ) -> Hops:
         """Return the hops of `rows`, of `subsets` where there are any."""
-        spec = propagation_of(settings, rows)
-        key = (
-            *(Same(graph.adjacency), Same(scaling), settings.normalization, settings.self_loops, settings.storage),
-            *(None if rows is None else rows.tobytes(), featureless_key(settings), subsets, settings.subset_memory),
+        spec, same = propagation_of(settings, rows), (graph.adjacency, scaling)
+        equal = (
+            *(settings.normalization, settings.self_loops, settings.storage, None if rows is None else rows.tobytes()),
+            *(featureless_key(settings), subsets, settings.subset_memory),
         )
-        known, kept = self._kept.get("hops", ((), None))
-        usable = known == key and kept.count >= spec.hops and not (spec.stationary and kept.stationary is None)
-        if not usable:
+        kept = self._find("hops", same, equal)
+        if kept is None or kept.count < spec.hops or (spec.stationary and kept.stationary is None):
+            kept = None
             self._kept.pop("hops", None)  # let the old ones go before the new ones are made
-            kept = ranks().in_turn(lambda: self._compute(graph, settings, spec, scaling, subsets))
-            self._kept["hops"] = (key, kept)
+            make = partial(self._compute, graph, settings, spec, scaling, subsets)
+            kept = self._keep("hops", same, equal, partial(ranks().in_turn, make))
         limit = kept.stationary if spec.stationary else None
         return Hops(first_hops(kept, spec.hops + 1), kept.rows, limit, kept.key)
 
-    def _compute(
-        self, graph: Graph, settings: Settings, spec: Propagation, scaling: Scaling, subsets: tuple[Subset, ...]
-    ) -> Hops:
+    def _compute(self, graph: Graph, settings: Settings, spec: Propagation, scaling: Scaling, subsets: Subsets) -> Hops:
         features = self.features(graph, settings)
         if not subsets:
             return self.engine.propagate(graph.adjacency, scaling.seen(features), spec)
         typed = graph.need_relations()
         return subset_hops(self.engine, typed, scaling(features), subsets, spec, budget=settings.subset_memory)
 
-    def _keep(self, what: str, key: tuple[object, ...], make: Callable[[], Any]) -> Any:
-        known, value = self._kept.get(what, ((), None))
-        if known != key:
-            value = make()
-            self._kept[what] = (key, value)
-        return value
+    def _keep(
+        self, what: str, same: tuple[object, ...], equal: tuple[object, ...], make: Callable[[], Anything]
+    ) -> Anything:
+        found: Anything | None = self._find(what, same, equal)
+        if found is None:
+            found = make()
+            self._kept[what] = (same, equal, found)
+        return found
 
-
-class Same:
-    """An object as part of a key: equal to itself alone, and kept alive so that its identity stays its own."""
-
-    def __init__(self, held: object) -> None:
-        self.held = held
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and self.held is other.held
-
-    def __hash__(self) -> int:
-        return id(self.held)
+    def _find(self, what: str, same: tuple[object, ...], equal: tuple[object, ...]) -> Any:
+        """Return what was made last, of the very objects `same` and by settings that are `equal`; else None."""
+        objects, settings, found = self._kept.get(what, (same, None, None))
+        return found if settings == equal and all(map(operator.is_, objects, same)) else None
 
 
 def propagation_of(settings: Settings, rows: Array | None) -> Propagation:
     """Return how the features are propagated; the combiner says whether it needs X^(∞)."""
-    return Propagation(
-        settings.hops,
-        Normalization(settings.normalization, settings.self_loops),
-        rows,
-        stationary=combiner_named(settings.combiner).needs_stationary,
-        storage=settings.storage,
-    )
+    normalization = Normalization(settings.normalization, settings.self_loops)
+    stationary = combiner_named(settings.combiner).needs_stationary
+    return Propagation(settings.hops, normalization, rows, stationary=stationary, storage=settings.storage)
 
 
 def label_propagation_of(settings: Settings, rows: Array | None) -> Propagation:
@@ -134,14 +117,16 @@ def featureless_key(settings: Any) -> str:
     return f"embeddings {settings.embedding_file or settings.embedding}"
 
 
-def relation_subsets(graph: Graph, settings: Settings) -> tuple[Subset, ...]:
+def relation_subsets(graph: Graph, settings: Settings) -> Subsets:
     """Return the relation subsets of a method that has any."""
     return () if settings.relations == "merged" else subsets_of(graph.need_relations(), settings.subsets)
 
 
 def wanted_rows(graph: Graph, split: Split, settings: Settings) -> Array | None:
     """Return the nodes whose hops are kept, None = all: those of the split, or all that can have a label."""
-    return labelled_rows(split) if settings.rows == "labelled" else graph.targets
+    if settings.rows == "labelled":
+        return np.sort(np.concatenate([split.train, split.valid, split.test]))
+    return graph.targets
 
 
 def reliable_candidates(split: Split, rows: Array, settings: Settings) -> Array:
@@ -149,11 +134,6 @@ def reliable_candidates(split: Split, rows: Array, settings: Settings) -> Array:
     if settings.reliable_from == "split":
         return np.sort(np.concatenate([split.valid, split.test]))
     return np.setdiff1d(rows, split.train)
-
-
-def labelled_rows(split: Split) -> Array:
-    """Return the nodes of the split, sorted: all that training and evaluation read."""
-    return np.sort(np.concatenate([split.train, split.valid, split.test]))
 
 
 def check_device(name: str) -> None:

@@ -1,60 +1,63 @@
-"""The rows that a network reads: feature hops, label hops and X^(∞), gathered for a batch of nodes."""
+"""The rows that a network reads: feature hops, label hops and X^(∞), gathered for a batch of nodes.
+
+Hops may lie in a file. Looking at far-apart rows through its map makes the system fetch a page, and what lies around
+it, whenever a row is touched first, one row after the other. `MappedRows` reads each run of neighbouring rows at once,
+just its bytes, and as many runs at a time as there are threads, which is what a disk is quick at. Files that fit in
+half of the memory are looked at through the map: the system's cache soon holds them whole.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from gamlp.model import Network, Output
+from gamlp.machine.facts import memory_bytes
+from gamlp.model import Network
 from gamlp.model.cpu.buffer_pool import reuse_buffers
 from gamlp.propagate.hops import Hops
-from gamlp.storage.files import Array
-from gamlp.train.mapped_rows import mapped_rows
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from gamlp.storage.array_reader import ArrayReader
+from gamlp.storage.files import Array, is_whole_file
+from gamlp.storage.threads import ranges, workers
 
 KEEP_BYTES = 2**29  # a fixed set of rows (training set in one step, validation set) stays gathered up to this size
+THREADS = 16  # reads under way at a time
+
+Batch = tuple[Tensor, Tensor | None, Tensor | None]  # hops, labels, stationary
 
 
-@dataclass
 class Inputs:
     """Feature hops (R, K+1, F), or (R, S, K+1, F), and, where the network reads labels, label hops (R, C)."""
 
-    hops: Hops
-    labels: Array | None
-    nodes: int
-    device: str = "cpu"
-
-    def __post_init__(self) -> None:
+    def __init__(self, hops: Hops, labels: Array | None, nodes: int, device: str = "cpu") -> None:
+        self.hops, self.labels, self.device = hops, labels, device
         self._row_of: Array | None = None
-        if self.hops.rows is not None:
-            self._row_of = np.full(self.nodes, -1, dtype=np.int64)
-            self._row_of[self.hops.rows] = np.arange(len(self.hops.rows))
-        self._file = mapped_rows(self.hops.values)
-        self._kept: dict[bytes, tuple[Tensor, Tensor | None, Tensor | None]] = {}
+        if hops.rows is not None:
+            self._row_of = np.full(nodes, -1, dtype=np.int64)
+            self._row_of[hops.rows] = np.arange(len(hops.rows))
+        self._file = mapped_rows(hops.values)
+        self._kept: dict[bytes, Batch] = {}
 
     def rows_of(self, ids: Array) -> Array:
         """Return where the nodes `ids` stand in the hops."""
         return ids if self._row_of is None else self._row_of[ids]
 
-    def gather(self, ids: Array, *, keep: bool = False) -> tuple[Tensor, Tensor | None, Tensor | None]:
+    def gather(self, ids: Array, *, keep: bool = False) -> Batch:
         """Return (hops, labels, stationary) of the nodes `ids` as tensors; `keep` a set that is read again."""
         if keep and (known := self._kept.get(ids.tobytes())) is not None:
             return known
         rows = self.rows_of(ids)
-        stationary = self.hops.stationary
-        batch = (
-            self._hop_rows(rows),
-            None if self.labels is None else self._tensor(self.labels, rows),
-            None if stationary is None else self._tensor(stationary, rows),
+        labels, stationary = (
+            None if values is None else self._tensor(np.take(values, rows, axis=0))
+            for values in (self.labels, self.hops.stationary)
         )
+        batch = (self._tensor(self._hop_rows(rows)), labels, stationary)
         if keep and batch[0].nbytes <= KEEP_BYTES:
             self._kept[ids.tobytes()] = batch
         return batch
@@ -67,30 +70,60 @@ class Inputs:
         """Read all that there is within the block, as evaluation does."""
         yield
 
-    def _hop_rows(self, rows: Array) -> Tensor:
-        if self._file is not None:
-            return torch.from_numpy(self._file.take(rows)).to(self.device).float()
-        return self._tensor(self.hops.values, rows)
+    def _hop_rows(self, rows: Array) -> Array:
+        return np.take(self.hops.values, rows, axis=0) if self._file is None else self._file.take(rows)
 
-    def _tensor(self, values: Array, rows: Array) -> Tensor:
-        return torch.from_numpy(np.take(values, rows, axis=0)).to(self.device).float()
+    def _tensor(self, values: Array) -> Tensor:
+        return torch.from_numpy(values).to(self.device).float()
 
 
 @torch.no_grad()
-def predict(
-    network: Network, inputs: Inputs, ids: Array, *, batch_size: int = 10_000, keep: bool = False
-) -> tuple[Array, Array]:
+def predict(network: Network, inputs: Inputs, ids: Array, *, keep: bool = False) -> tuple[Array, Array]:
     """Return logits (R, C) and attention weights (R, K+1) of the nodes `ids`, without dropout."""
     network.eval()
     row = math.prod(inputs.hops.values.shape[1:])
-    size = max(1, min(batch_size, 2**26 // max(1, row)))  # 256 MiB of float32 at a time
+    size = max(1, min(10_000, 2**26 // max(1, row)))  # 256 MiB of float32 at a time
     with inputs.reading_all(network), reuse_buffers():
-        parts: list[Output] = [
-            network(*inputs.gather(ids[start : start + size], keep=keep)) for start in range(0, len(ids), size)
-        ]
+        parts = [network(*inputs.gather(ids[first:last], keep=keep)) for first, last in ranges(len(ids), size)]
     if not parts:
         return np.zeros((0, 0), np.float32), np.zeros((0, 0), np.float32)
-    return (
-        torch.cat([part.logits for part in parts]).cpu().numpy(),
-        torch.cat([part.weights for part in parts]).cpu().numpy(),
-    )
+    logits, weights = (torch.cat(tensors).cpu().numpy() for tensors in zip(*parts, strict=True))
+    return logits, weights
+
+
+class MappedRows:
+    """Reads rows of a mapped file (R, …), of which the first `hops` hops are wanted."""
+
+    def __init__(self, whole: Array, hops: int) -> None:
+        self.whole, self.hops = whole, hops
+        self._source = ArrayReader(whole)
+
+    def take(self, rows: Array) -> Array:
+        """Return values[rows]; in whatever order and however often they are named."""
+        wanted, place = np.unique(rows, return_inverse=True)
+        out = np.empty((len(wanted), *self.whole.shape[1:]), self.whole.dtype)
+        cuts = np.flatnonzero(np.diff(wanted) != 1) + 1
+        starts, stops = np.concatenate([[0], cuts]), np.concatenate([cuts, [len(wanted)]])
+
+        def read(share: int) -> None:
+            for start, stop in zip(starts[share::THREADS].tolist(), stops[share::THREADS].tolist(), strict=True):
+                if stop > start:
+                    self._source.rows(int(wanted[start]), int(wanted[stop - 1]) + 1, out[start:stop])
+
+        with workers(THREADS) as run:
+            run([partial(read, share) for share in range(THREADS)])
+        found = out if len(wanted) == len(rows) and bool((place[1:] > place[:-1]).all()) else out[place]
+        return found[..., : self.hops, :]
+
+
+def mapped_rows(values: Any, *, limit: int | None = None) -> MappedRows | None:
+    """Return a reader for hops in a file of more than `limit` bytes, by default half of the memory; else None."""
+    whole = values if is_whole_file(values) else getattr(values, "base", None)
+    if whole is None or not is_whole_file(whole) or not whole.flags.c_contiguous:
+        return None
+    beginning = values.ctypes.data == whole.ctypes.data and values.shape[-1] == whole.shape[-1]
+    if not beginning or values.ndim != whole.ndim or values.ndim < 3 or values.shape[:-2] != whole.shape[:-2]:
+        return None
+    if limit is None:
+        limit = (memory_bytes() or 2**34) // 2
+    return MappedRows(whole, values.shape[-2]) if whole.nbytes > limit else None

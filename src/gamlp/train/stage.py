@@ -14,8 +14,7 @@ decay, which does feel it, then weighs the same in every stage.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -30,88 +29,58 @@ from gamlp.progress import progress
 from gamlp.settings import Settings
 from gamlp.storage.files import Array
 from gamlp.train.batches import batches, seed_of, steps_per_epoch
-from gamlp.train.checkpoint import Checkpoint, prefixed, without_prefix
+from gamlp.train.checkpoint import Checkpoint, StageFacts, prefixed, without_prefix
 from gamlp.train.distributed import ranks
-from gamlp.train.inputs import Inputs, predict
+from gamlp.train.inputs import Batch, Inputs, predict
 from gamlp.train.metrics import accuracy, log_loss
 
 NO_IDS = np.zeros(0, dtype=np.int64)
+NO_ROWS = np.zeros((0, 0), dtype=np.float32)
 
 
-@dataclass(frozen=True)
-class StageData:
+class StageData(NamedTuple):
     """What one stage learns from. Ids are sorted; labels of other nodes are not in here, so they cannot leak."""
 
     train: Array
     train_labels: Array
-    valid: Array
-    valid_labels: Array
-    reliable: Array = field(default_factory=lambda: NO_IDS)
-    teacher: Array = field(default_factory=lambda: np.zeros((0, 0), np.float32))  # (len(reliable), C) probabilities
-    unlabelled: Array = field(default_factory=lambda: NO_IDS)  # where predictions should be consistent (SCR)
-
-
-@dataclass
-class StageState:
-    """How far a stage has come: everything that a checkpoint must hold beside the optimizer."""
-
-    epoch: int = 0  # the next one
-    best_epoch: int = -1
-    best_score: tuple[float, float] = (-1.0, float("-inf"))  # validation accuracy, then −log loss
-    best: dict[str, Tensor] = field(default_factory=dict)
-    history: list[dict[str, float]] = field(default_factory=list)
+    valid: Array = NO_IDS
+    valid_labels: Array = NO_IDS
+    reliable: Array = NO_IDS
+    teacher: Array = NO_ROWS  # (len(reliable), C) probabilities
+    candidates: Array = NO_IDS  # nodes that may become reliable, and where predictions should be consistent (SCR)
 
 
 def train_stage(
-    network: Network,
-    inputs: Inputs,
-    data: StageData,
-    settings: Settings,
-    *,
-    seed: int,
-    stage: int,
-    checkpoint: Checkpoint,
-) -> StageState:
+    network: Network, inputs: Inputs, data: StageData, settings: Settings, seed: int, stage: int, checkpoint: Checkpoint
+) -> StageFacts:
     """Train `network` in place and leave it with the weights of its best validation score."""
-    adam = torch.optim.Adam(
-        network.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-    )
-    averaged = AveragedTeacher(network, settings.consistency_decay) if settings.consistency else None
-    state = restored(ranks().from_first(checkpoint.load()), network, adam, averaged)
-    epochs = settings.epochs[stage]
+    state = StageState(network, settings)
+    state.restore(ranks().from_first(checkpoint.load()))
+    facts, epochs = state.facts, settings.epochs[stage]
     with reuse_buffers(), progress(f"stage {stage + 1}", total=epochs) as advance:
-        advance(state.epoch)
-        while state.epoch < epochs and (state.best_epoch < 0 or state.epoch - state.best_epoch < settings.patience):
-            loss = run_epoch(network, adam, averaged, inputs, data, settings, key=[seed, stage, state.epoch])
-            state.epoch += 1
+        advance(facts.epoch)
+        while facts.epoch < epochs and (facts.best_epoch < 0 or facts.epoch - facts.best_epoch < settings.patience):
+            loss = run_epoch(state, inputs, data, settings, key=[seed, stage, facts.epoch])
+            facts.epoch += 1
             if not math.isfinite(loss):
                 raise SettingsError(
-                    f"The loss is {loss} in epoch {state.epoch} of stage {stage + 1}.\n"
+                    f"The loss is {loss} in epoch {facts.epoch} of stage {stage + 1}.\n"
                     "Lower learning_rate, set batch_norm=true, or scale the features: feature_scaling=standard."
                 )
-            if state.epoch % settings.evaluate_every == 0 or state.epoch == epochs:
-                evaluate(network, inputs, data, state, loss)
+            if facts.epoch % settings.evaluate_every == 0 or facts.epoch == epochs:
+                evaluate(state, inputs, data, loss)
             if checkpoint.due():
-                checkpoint.save(*saved(state, network, adam, averaged))
-            advance(1, note=f"valid {100 * state.best_score[0]:.2f} %" if state.best_score[0] >= 0 else "")
+                checkpoint.save(*state.saved())
+            advance(1, note=f"valid {100 * facts.best_score[0]:.2f} %" if facts.best_score[0] >= 0 else "")
     network.load_state_dict(state.best)
-    return state
+    return facts
 
 
-def run_epoch(
-    network: Network,
-    adam: torch.optim.Adam,
-    averaged: AveragedTeacher | None,
-    inputs: Inputs,
-    data: StageData,
-    settings: Settings,
-    *,
-    key: list[int],
-) -> float:
+def run_epoch(state: StageState, inputs: Inputs, data: StageData, settings: Settings, *, key: list[int]) -> float:
     """Take every training and reliable node once; return the mean loss."""
-    sets = [data.train, data.reliable, data.unlabelled if averaged else NO_IDS]
+    network, averaged, together = state.network, state.averaged, ranks()
+    sets = [data.train, data.reliable, data.candidates if averaged else NO_IDS]
     steps = steps_per_epoch([len(ids) for ids in sets], settings.batch_size)
-    together = ranks()
     together.check(sum(len(ids) // steps for ids in sets))
     inputs.begin_epoch(network, np.concatenate(sets), key)
     network.train()
@@ -119,16 +88,16 @@ def run_epoch(
     for step, whole in enumerate(batches(sets, settings.batch_size, key=key, run=settings.shuffle_runs)):
         parts = [together.share(ids) for ids in whole]
         network.set_step(seed_of(*key[:2], *([together.rank] if together.rank else [])), key[2] * steps + step)
-        adam.zero_grad()
+        state.adam.zero_grad()
         batch = inputs.gather(np.concatenate(parts), keep=steps == 1)
         logits = network(*batch).logits
         loss = stage_loss(logits, parts, data, settings, whole=whole)
         if averaged is not None and len(parts[2]):
-            share = len(parts[2]) / len(whole[2])
-            loss = loss + share * agreement(averaged, batch, logits, len(parts[0]) + len(parts[1]), settings, key=key)
+            share, start = len(parts[2]) / len(whole[2]), len(parts[0]) + len(parts[1])
+            loss = loss + share * agreement(averaged, batch, logits, start, settings, key)
         loss.backward()  # type: ignore[no-untyped-call]
         together.add_gradients(network)
-        adam.step()
+        state.adam.step()
         if averaged is not None:
             averaged.update()
         total += float(loss.detach())
@@ -156,13 +125,7 @@ def stage_loss(
 
 
 def agreement(
-    averaged: AveragedTeacher,
-    batch: tuple[Tensor, Tensor | None, Tensor | None],
-    logits: Tensor,
-    start: int,
-    settings: Settings,
-    *,
-    key: list[int],
+    averaged: AveragedTeacher, batch: Batch, logits: Tensor, start: int, settings: Settings, key: list[int]
 ) -> Tensor:
     """Return the weighted consistency loss of the rows from `start` on; it grows over the first quarter of a stage."""
     target = averaged(*(None if part is None else part[start:] for part in batch)).logits.softmax(dim=1)
@@ -172,64 +135,52 @@ def agreement(
     )
 
 
-def evaluate(network: Network, inputs: Inputs, data: StageData, state: StageState, loss: float) -> None:
+def evaluate(state: StageState, inputs: Inputs, data: StageData, loss: float) -> None:
     """Score the validation nodes and keep the weights if they are the best so far; without any, keep the last."""
-    entry = {"epoch": float(state.epoch), "loss": loss}
+    facts, network = state.facts, state.network
+    entry, score = {"epoch": float(facts.epoch), "loss": loss}, [-1.0, float(-facts.epoch)]
     if len(data.valid):
         logits = ranks().gather(predict(network, inputs, ranks().share(data.valid), keep=True)[0])
         probabilities = soften(logits, 1.0)
-        entry["valid_accuracy"] = accuracy(probabilities, data.valid_labels)
-        entry["valid_log_loss"] = log_loss(probabilities, data.valid_labels)
-        score = (entry["valid_accuracy"], -entry["valid_log_loss"])
-    else:
-        score = (-1.0, float(-state.epoch))
-    state.history.append(entry)
-    if score > state.best_score or not len(data.valid):
-        state.best_score, state.best_epoch = score, state.epoch
+        score = [accuracy(probabilities, data.valid_labels), -log_loss(probabilities, data.valid_labels)]
+        entry |= {"valid_accuracy": score[0], "valid_log_loss": -score[1]}
+    facts.history.append(entry)
+    if score > facts.best_score or not len(data.valid):
+        facts.best_score, facts.best_epoch = score, facts.epoch
         state.best = {name: tensor.clone() for name, tensor in network.state_dict().items()}
 
 
-def saved(
-    state: StageState, network: Network, adam: torch.optim.Adam, averaged: AveragedTeacher | None
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors and facts of a checkpoint."""
-    slots = {
-        f"{index}.{name}": value for index, slot in adam.state_dict()["state"].items() for name, value in slot.items()
-    }
-    tensors = prefixed("network", network.state_dict()) | prefixed("adam", slots) | prefixed("best", state.best)
-    if averaged is not None:
-        tensors |= prefixed("teacher", averaged.state_dict())
-    facts = {
-        "epoch": state.epoch,
-        "best_epoch": state.best_epoch,
-        "best_score": state.best_score,
-        "history": state.history,
-    }
-    return tensors, facts
+class StageState:
+    """A network in training and how far it has come: everything that a checkpoint holds."""
 
+    def __init__(self, network: Network, settings: Settings) -> None:
+        rate, decay = settings.learning_rate, settings.weight_decay
+        self.network = network
+        self.adam = torch.optim.Adam(network.parameters(), lr=rate, weight_decay=decay, fused=True)
+        self.averaged = AveragedTeacher(network, settings.consistency_decay) if settings.consistency else None
+        self.best: dict[str, Tensor] = {}
+        self.facts = StageFacts(epoch=0, best_epoch=-1, best_score=[-1.0, -math.inf], history=[])
 
-def restored(
-    kept: tuple[dict[str, Tensor], dict[str, Any]] | None,
-    network: Network,
-    adam: torch.optim.Adam,
-    averaged: AveragedTeacher | None,
-) -> StageState:
-    """Bring network and optimizer to where a checkpoint left them, or start anew."""
-    if kept is None:
-        return StageState()
-    tensors, facts = kept
-    network.load_state_dict(without_prefix("network", tensors))
-    slots: dict[int, dict[str, Tensor]] = {}
-    for name, value in without_prefix("adam", tensors).items():
-        index, slot = name.split(".", 1)
-        slots.setdefault(int(index), {})[slot] = value
-    adam.load_state_dict({"state": slots, "param_groups": adam.state_dict()["param_groups"]})
-    if averaged is not None:
-        averaged.load_state_dict(without_prefix("teacher", tensors))
-    return StageState(
-        epoch=facts["epoch"],
-        best_epoch=facts["best_epoch"],
-        best_score=(facts["best_score"][0], facts["best_score"][1]),
-        best=without_prefix("best", tensors),
-        history=facts["history"],
-    )
+    def saved(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Return the tensors and facts of a checkpoint."""
+        slots = self.adam.state_dict()["state"].items()
+        adam = {f"{index}.{name}": value for index, slot in slots for name, value in slot.items()}
+        tensors = prefixed("network", self.network.state_dict()) | prefixed("adam", adam) | prefixed("best", self.best)
+        if self.averaged is not None:
+            tensors |= prefixed("teacher", self.averaged.state_dict())
+        return tensors, self.facts.model_dump()
+
+    def restore(self, kept: tuple[dict[str, Tensor], dict[str, Any]] | None) -> None:
+        """Go back to where a checkpoint was made, if there is one."""
+        if kept is None:
+            return
+        tensors, facts = kept
+        self.network.load_state_dict(without_prefix("network", tensors))
+        slots: dict[int, dict[str, Tensor]] = {}
+        for name, value in without_prefix("adam", tensors).items():
+            index, slot = name.split(".", 1)
+            slots.setdefault(int(index), {})[slot] = value
+        self.adam.load_state_dict({"state": slots, "param_groups": self.adam.state_dict()["param_groups"]})
+        if self.averaged is not None:
+            self.averaged.load_state_dict(without_prefix("teacher", tensors))
+        self.best, self.facts = without_prefix("best", tensors), StageFacts(**facts)
