@@ -135,7 +135,6 @@ def _in_one(tensors: list[Tensor]) -> None:
         return
     flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
     torch.distributed.all_reduce(flat)
-    start = 0
-    for tensor in tensors:
-        tensor.copy_(flat[start : start + tensor.numel()].view_as(tensor))
-        start += tensor.numel()
+    parts = torch.split_with_sizes(flat, [tensor.numel() for tensor in tensors])
+    for tensor, part in zip(tensors, parts, strict=True):
+        tensor.copy_(part.view_as(tensor))
