@@ -5,7 +5,7 @@ A run on several subsets leaves `seed-N/relations.json` beside its other files:
     {"subsets": ["depends", "depends + has_tag", …], "weights": [[…] per subset],              weights (S, K+1)
      "relations": ["depends", "has_tag"], "relation_weights": [[…] per relation]}
 
-where weights[s][l] is the share of subset s in hop l (`train/subset_shares.py`), and a relation has its part of the
+where weights[s][l] is the share of subset s in hop l (`train/subset_rotation.py`), and a relation has its part of the
 shares of its subsets. Other runs have no such file.
 """
 
