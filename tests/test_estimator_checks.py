@@ -27,4 +27,4 @@ def test_scikit_learn_accepts_it(estimator, check):
 
 
 def test_the_methods_that_need_relations_are_few():
-    assert {"rgcn", "hgt"} == NEEDS_A_GRAPH
+    assert {"rgcn", "hgt", "r-gsn", "hgconv", "r-hgnn"} == NEEDS_A_GRAPH

@@ -15,6 +15,7 @@ def test_additions_change_what_they_say():
     assert method_named("sagn+sle").fixed["pseudo_labels"] == "train"
     assert method_named("gamlp-jk+cs+scr+rlu") == method
     assert method_named("gamlp-jk-labels").fixed["labels"] is False
+    assert method_named("unimp+cs+reuse").name == "unimp+reuse+cs"
 
 
 @pytest.mark.parametrize("name", BASES)
@@ -27,7 +28,14 @@ def test_every_base_has_a_reference_and_resolves(name):
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("gamlp-kj", "gamlp-jk"), ("gamlp-jk+rul", r"\+rlu"), ("gcn+rlu", "cannot take"), ("", "no method")],
+    [
+        ("gamlp-kj", "gamlp-jk"),
+        ("gamlp-jk+rul", r"\+rlu"),
+        ("gcn+rlu", "cannot take"),
+        ("gcn+reuse", "cannot take"),
+        ("sagn+reuse", "cannot take"),
+        ("", "no method"),
+    ],
 )
 def test_a_wrong_name_is_told_the_right_one(name, words):
     with pytest.raises(SettingsError, match=words):

@@ -29,7 +29,7 @@ class Case:
         from gamlp.methods import method_named
 
         takes = method_named(self.method).takes
-        if self.method in ("gcn", "hgt", "rgcn", "unimp"):
+        if method_named(self.method).extra:
             return {"epochs": 6, "hidden": 8, **self.settings}
         return {key: value for key, value in QUICK.items() if takes(key)} | self.settings
 

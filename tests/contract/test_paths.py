@@ -31,6 +31,9 @@ PLAIN = [
     Case("sign", "numbered", {"components": 2}),
     Case("label-propagation+cs", "weighted"),
     Case("gcn"),
+    Case("unimp+reuse+cs"),
+    Case("vr-gcn", settings={"batch_size": 8}),
+    Case("as-gcn", "weighted", {"batch_size": 8}),
 ]
 TYPES = [
     Case("nars-gamlp-recursive+rlu", "types"),
@@ -38,6 +41,7 @@ TYPES = [
     Case("gamlp-jk", "types"),
     Case("label-propagation", "types"),
     Case("rgcn", "types"),
+    Case("r-hgnn", "types", {"full_batch_up_to": 0, "batch_size": 8, "nodes_a_type": 10}),
 ]
 ALL = PLAIN + TYPES
 

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from gamlp.errors import ShapeError
-from gamlp.labels import enlarged_training_set, reuse_labels
+from gamlp.labels import enlarged_training_set
 
 TRAIN, LABELS = np.array([4, 1]), np.array([2, 0])
 
@@ -29,16 +29,6 @@ def test_a_training_node_keeps_its_label_and_comes_once():
     assert labels.tolist() == [2, 0]
 
 
-def test_reuse_fills_missing_rows_and_no_others():
-    initial = np.array([[1, 0], [0, 0], [0, 0], [0, 0]], dtype=np.float32)
-    rows = np.array([[0.2, 0.8], [0.6, 0.4], [0.5, 0.5]], dtype=np.float32)
-    reused = reuse_labels(initial, rows, np.array([0, 3, 1]))
-    assert_array_equal(reused, np.array([[1, 0], [0.5, 0.5], [0, 0], [0.6, 0.4]], dtype=np.float32))
-    assert_array_equal(initial[1:], 0)  # the argument is left alone
-
-
 def test_rows_beside_the_wrong_ids_are_refused():
     with pytest.raises(ShapeError, match="1 rows for 2 candidate nodes"):
         enlarged_training_set(np.ones((1, 3)), np.array([2, 3]), 0.5, TRAIN, LABELS)
-    with pytest.raises(ShapeError, match="1 rows for 2 predicted nodes"):
-        reuse_labels(np.zeros((4, 3)), np.ones((1, 3)), np.array([2, 3]))

@@ -28,6 +28,9 @@ SMALL = {
     "graphsage": {"full_batch_up_to": 0, "batch_size": 8, "fanout": 5},
     "cluster-gcn": {"parts": 6, "parts_a_batch": 3},
     "graphsaint": {"walk_roots": 20, "coverage": 20, "batches": 3},
+    "fastgcn": {"batch_size": 8, "layer_nodes": 40},
+    "vr-gcn": {"batch_size": 8},
+    "as-gcn": {"batch_size": 8, "layer_nodes": 40},
 }
 
 
@@ -93,6 +96,20 @@ def test_unimp_reads_training_labels(planted, hidden):
     change = (network(view.with_given(given)) - network(view)).abs().sum(dim=1)
     near = hidden.adjacency.indices[: hidden.adjacency.indptr[1]]
     assert change[0] > 0 and (change[torch.from_numpy(near.astype(np.int64))] > 0).all()
+
+
+def test_label_reuse_is_the_network_on_its_own_predictions(planted, hidden):
+    """Two passes by hand, with soft rows through the embedding; nodes with a label keep it."""
+    view = view_of(hidden.features, looped(matrix_of(hidden.adjacency)))
+    view = view.with_given(torch.from_numpy(np.where(np.arange(120) < 16, planted.labels, -1)))
+    torch.manual_seed(0)
+    once, reused = (UniMP(view, 2, options_for("unimp", {"label_reuse": times})).eval() for times in (0, 1))
+    reused.load_state_dict(once.state_dict())
+    rows = once(view).softmax(dim=1)
+    rows[:16] = torch.eye(2)[view.given[:16]]
+    expected = once.attended(view, rows @ once.label.weight[1:])
+    torch.testing.assert_close(reused(view), expected)
+    assert not torch.allclose(reused(view), once(view))
 
 
 def test_the_best_epoch_is_kept_and_patience_ends_training(planted, hidden):

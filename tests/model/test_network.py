@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional
 
 from gamlp.errors import ShapeError
+from gamlp.methods import method_named
 from gamlp.model import build_network, count_parameters
 from gamlp.model.mixer import SubsetMixer
 from gamlp.model.registry import COMBINERS
@@ -46,6 +47,17 @@ def test_parameters_are_as_many_as_published(published, settings, sizes):
     features, classes, subsets = sizes
     network = build_network(Settings(label_layers=4, **settings), features=features, classes=classes, subsets=subsets)
     assert count_parameters(network) == published
+
+
+def test_sign_xl_has_the_published_layers():
+    """7,180,460 on ogbn-papers100M, whose ten inputs of 128 features are three hops of three operators and X.
+
+    Theirs have biases, which batch norm takes out again in all layers but the last; ours have a norm of the last layer
+    and the slope of PReLU, where theirs is relu.
+    """
+    settings = Settings(hops=9, **method_named("sign-xl").fixed)
+    network = build_network(settings, features=128, classes=172)
+    assert count_parameters(network) == 7_180_460 - (2048 + 2048 + 172) + 2 * 172 + 1
 
 
 @pytest.mark.parametrize("combiner", COMBINERS)

@@ -14,12 +14,12 @@ def graphs(incomplete: str) -> list[str]:
 
 def methods(incomplete: str) -> list[str]:
     """Return the methods; behind a comma the next one."""
-    from gamlp.methods import ADDITIONS, BASES, method_named
+    from gamlp.methods import BASES, method_named
 
     before, comma, word = incomplete.rpartition(",")
     names = [*BASES, *(f"{base}+rlu" for base in BASES if base.startswith("gamlp"))]
-    if word in BASES and "+rlu" in method_named(word).additions:
-        names += [word + addition for addition in ADDITIONS]
+    if word in BASES:
+        names += [word + addition for addition in method_named(word).additions]
     return [before + comma + name for name in dict.fromkeys(names) if name.startswith(word)]
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing, correct_and_smooth, label_propagation
     from gamlp.labels.distillation import distillation_loss, kl_divergence, squared_difference
     from gamlp.labels.hops import initial_labels, label_hops
-    from gamlp.labels.reliable import enlarged_training_set, is_reliable, reliable_set, reuse_labels, soften
+    from gamlp.labels.reliable import enlarged_training_set, is_reliable, reliable_set, soften
+    from gamlp.labels.reuse import reuse_labels
 
 __all__ = [
     "AveragedTeacher", "CorrectAndSmooth", "Correction", "Smoothing", "choose_correct_and_smooth", "consistency_loss",

@@ -11,10 +11,6 @@ candidates, with their most likely class as a hard label, and the label input is
     V_l' = V_l ∪ V_r,    y_i = argmax_j P_ij
 
 In reliable label utilization the soft rows are the input, and a weighted divergence, not a hard label, is the target.
-Label reuse (Wang et al. 2021) has no threshold: a node without a label takes the network's own soft prediction as its
-label row, and the network runs again.
-
-    Ŷ⁰_i = Y_i where a label is known,    softmax(f(X, Ŷ⁰))_i elsewhere
 """
 
 from __future__ import annotations
@@ -64,12 +60,3 @@ def enlarged_training_set(
     ids = np.concatenate([train_ids, candidates[new]])
     labels = np.concatenate([train_labels, probabilities[new].argmax(axis=1).astype(train_labels.dtype)])
     return ids, labels
-
-
-def reuse_labels(initial: Array, probabilities: Array, ids: Array) -> Array:
-    """Return `initial` (N, C) anew, where those of `ids` without a label have their row of `probabilities` (R, C)."""
-    check_rows(ids, probabilities, "predicted")
-    reused = initial.copy()
-    missing = ~initial[ids].any(axis=1)
-    reused[ids[missing]] = probabilities[missing]
-    return reused

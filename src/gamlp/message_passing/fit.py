@@ -108,8 +108,11 @@ class Training:
 
     def step(self, batch: Batch) -> float:
         """Take one step; return its loss."""
-        rows = self.network(batch.view)[self.tensor(batch.rows)]
-        each = functional.cross_entropy(rows, self.tensor(self.train_labels[batch.nodes]), reduction="none")
+        rows = self.tensor(batch.rows)
+        logits, labels = self.network(batch.view)[rows], self.tensor(self.train_labels[batch.nodes])
+        each = functional.cross_entropy(logits, labels, reduction="none")
+        if self.network.penalty is not None:
+            each = each + self.network.penalty[rows]
         loss = (each * torch.from_numpy(batch.weights).to(each)).sum()
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

@@ -67,6 +67,12 @@ class MessagePassing(Method):
         return FittedMessagePassing(self.base, settings, scaling, weights, context)
 
 
+class LabelledMessagePassing(MessagePassing):
+    """Message passing over features and labels."""
+
+    additions: ClassVar[Collection[str]] = ("+reuse", "+cs")
+
+
 class RelationalMessagePassing(MessagePassing):
     """Message passing that tells types and relations apart."""
 

@@ -26,6 +26,7 @@ class Network(nn.Module):
     normalize: ClassVar[Callable[[views.Matrix], views.Matrix]] = views.symmetric
     sampler: ClassVar[Callable[[Any], sampled.Sampler]] = sampled.whole  # what an epoch trains on
     takes_labels: ClassVar[bool] = False  # whether some training labels are input, and the loss falls on the others
+    penalty: torch.Tensor | None = None  # (n,) what the last pass adds to the loss of each node
 
     def __init__(self, options: Options) -> None:
         super().__init__()

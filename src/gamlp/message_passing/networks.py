@@ -25,6 +25,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from gamlp.labels.reuse import reuse_labels
 from gamlp.message_passing import sampled, views
 from gamlp.message_passing.features import Features, InputLinear, csr_tensor, drop
 from gamlp.message_passing.network import Network
@@ -177,7 +178,16 @@ class UniMP(Network):
 
     def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
-        hidden = self.entry(view.features) + self.label(view.given + 1)
+        labels = self.label(view.given + 1)
+        for _ in range(self.options.label_reuse):
+            with torch.no_grad():
+                guessed = self.attended(view, labels).softmax(dim=1)
+            labels = reuse_labels(view.given, guessed) @ self.label.weight[1:]
+        return self.attended(view, labels)
+
+    def attended(self, view: View, labels: torch.Tensor) -> Any:
+        """Return logits, given what labels add to the features (n, heads · hidden)."""
+        hidden = self.entry(view.features) + labels
         for attend, norm in zip(self.attentions, self.norms, strict=False):
             hidden = self.drop(norm(attend(hidden, view.edges)).relu())
         return self.attentions[-1](hidden, view.edges)

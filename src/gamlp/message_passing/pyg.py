@@ -10,7 +10,8 @@ try:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its import sets off deprecation warnings of torch that are not ours to mend
         from torch_geometric import nn as layers
+        from torch_geometric.utils import scatter, softmax
 except ImportError as error:
     raise MissingExtraError("pyg", "Training a message-passing method") from error
 
-__all__ = ["layers"]
+__all__ = ["layers", "scatter", "softmax"]

@@ -50,11 +50,19 @@ class Options(BaseModel):
     jumping: Literal["cat", "max"] = "cat"
     label_rate: Annotated[float, Field(gt=0, lt=1)] = 0.6
     """UniMP: share of the training labels that is input in one step; the others are its targets."""
+    label_reuse: Annotated[int, Field(ge=0)] = 0
+    """UniMP: how often the predictions of nodes without a label become input in turn (+reuse: once)."""
+    ponder_cost: Amount = 0.005
+    """AP-GCN: the price of a step, in the loss."""
     batch_size: Count = 1024
     fanout: Count = 10
-    """GraphSAGE: neighbours drawn for each node and layer."""
+    """GraphSAGE, VR-GCN: neighbours drawn for each node and layer."""
+    layer_nodes: Count = 400
+    """FastGCN, AS-GCN: nodes drawn for each layer."""
+    variance: Amount = 0.5
+    """AS-GCN: weight of the sampler's variance in the loss."""
     full_batch_up_to: Annotated[int, Field(ge=0)] = 50_000
-    """GraphSAGE, HGT: graphs with at most so many nodes are not sampled."""
+    """GraphSAGE and typed subgraphs: graphs with at most so many nodes are not sampled."""
     parts: Count = 20
     """Cluster-GCN: clusters of the graph."""
     parts_a_batch: Count = 5
@@ -65,9 +73,9 @@ class Options(BaseModel):
     coverage: Count = 50
     """GraphSAINT: subgraphs drawn beforehand, from which the normalisation is estimated."""
     rounds: Count = 6
-    """HGT: how often new nodes are drawn around a batch."""
+    """Typed subgraphs: how often new nodes are drawn around a batch."""
     nodes_a_type: Count = 520
-    """HGT: new nodes of each type in one round."""
+    """Typed subgraphs: new nodes of each type in one round."""
 
 
 FEATURELESS = frozenset({"featureless", "embedding", "embedding_file"})

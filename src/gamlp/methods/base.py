@@ -36,6 +36,7 @@ ADDITIONS: dict[str, dict[str, Any]] = {
     "+rlu": {"pseudo_labels": "distil"},
     "+sle": {"pseudo_labels": "train", "labels": True},
     "+scr": {"consistency": 1.0},
+    "+reuse": {"label_reuse": 1},
     "+cs": {"correct_and_smooth": True},
     "+labels": {"labels": True},
     "-labels": {"labels": False},

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.methods.base import ADDITIONS, Context, FittedMethod, Method, scaling_from, scaling_tensors
+from gamlp.methods.base import Context, FittedMethod, Method, scaling_from, scaling_tensors
 from gamlp.settings import Settings, settings_from
 from gamlp.train.prediction import Prediction
 
@@ -38,7 +38,7 @@ COMBINERS = {  # settings that only some combiners read
 class HopNetwork(Method):
     """A network that reads a node's hops, and perhaps its label hops."""
 
-    additions: ClassVar[Collection[str]] = tuple(ADDITIONS)
+    additions: ClassVar[Collection[str]] = ("+rlu", "+sle", "+scr", "+cs", "+labels", "-labels")
     on_hops: ClassVar[bool] = True
 
     def setting_names(self) -> Collection[str]:

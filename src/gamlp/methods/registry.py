@@ -6,6 +6,7 @@ A name is a base and what is added to it: `gamlp-jk+rlu+cs`.
     +rlu                 reliable label utilization: later stages learn from the stage before (paper, section 3.3)
     +sle                 self-label enhancement: later stages train on confident predictions
     +scr                 consistency against an averaged teacher
+    +reuse               predictions become label input in turn, where labels are input in every step (unimp)
     +cs                  correct and smooth the final probabilities
     +labels, -labels     with or without propagated labels as a second input
 
@@ -27,6 +28,7 @@ _ON_FEATURES = {"hop_layers": 0, **_NO_LABELS}  # one combination of the hops th
 _LINEAR = {"head_layers": 1, "batch_norm": False, **_ON_FEATURES}  # … and the head is one linear layer
 _GBP = {"combiner": "decay", **_ON_FEATURES}
 _SIGN = {"combiner": "concat", "hop_layers": 1, **_NO_LABELS}
+_SIGN_XL = {"combiner": "concat", "hidden": 2048, "head_layers": 3, "dropout": 0.5, **_ON_FEATURES}
 _SAGN = {"combiner": "gate", "labels": False}
 _SUBSETS = {"relations": "subsets"}  # the hops of relation subsets, mixed: heterogeneous graphs only
 _PAPER = "Zhang et al. 2022, Graph Attention MLP with Reliable Label Utilization"
@@ -37,6 +39,7 @@ def passing(reference: str, network: str, **defaults: Any) -> Base:
     return Base(reference, network=network, defaults=defaults)
 
 
+_SUBGRAPHS = {"batch_size": 128, "rounds": 6, "nodes_a_type": 520, "full_batch_up_to": 50_000}
 # fmt: off
 PASSING = {
     "gcn": passing("Kipf & Welling 2017", "networks:GCN", layers=2),
@@ -49,18 +52,34 @@ PASSING = {
     "jknet": passing("Xu et al. 2018", "networks:JKNet", layers=3, jumping="cat"),
     "resgcn": passing("Li et al. 2019, DeepGCNs", "networks:ResGCN", layers=3),
     "deepergcn": passing("Li et al. 2020", "networks:DeeperGCN", layers=7, dropout=0.5, weight_decay_on="all"),
-    "unimp": passing("Shi et al. 2021", "networks:UniMP", layers=2, heads=2, hidden=32, edge_dropout=0.1,
-            label_rate=0.6, weight_decay_on="all"),
     "dagnn": passing("Liu et al. 2020", "networks:DAGNN", layers=2, iterations=10, dropout=0.8, weight_decay=5e-3,
             weight_decay_on="all"),
     "cluster-gcn": passing("Chiang et al. 2019", "networks:ClusterGCN", layers=2, parts=20, parts_a_batch=5),
     "graphsaint": passing("Zeng et al. 2020", "networks:GraphSAINT", layers=2, walk_roots=200, walk_length=2, batches=5,
             coverage=50),
+    "ap-gcn": passing("Spinelli et al. 2020, Adaptive Propagation GCN", "adaptive:APGCN", layers=2, iterations=10,
+            ponder_cost=0.005, edge_dropout=0.5, weight_decay=5e-3),
+    "fastgcn": passing("Chen, Ma & Xiao 2018, FastGCN", "layerwise:FastGCN", layers=2, batch_size=256, layer_nodes=400),
+    "vr-gcn": passing("Chen, Zhu & Song 2018, Stochastic Training of GCNs with Variance Reduction", "layerwise:VRGCN",
+            layers=2, batch_size=1024, fanout=2),
+    "as-gcn": passing("Huang et al. 2018, Adaptive Sampling Towards Fast Graph Representation Learning",
+            "adaptive_sampling:ASGCN", layers=2, batch_size=256, layer_nodes=128, variance=0.5),
+}
+PASSING_WITH_LABELS = {
+    "unimp": passing("Shi et al. 2021", "networks:UniMP", layers=2, heads=2, hidden=32, edge_dropout=0.1,
+            label_rate=0.6, label_reuse=0, weight_decay_on="all"),
 }
 PASSING_OVER_RELATIONS = {
     "rgcn": passing("Schlichtkrull et al. 2018", "relational:RGCN", layers=2, weight_decay_on="all"),
     "hgt": passing("Hu et al. 2020, Heterogeneous Graph Transformer", "relational:HGT", layers=2, heads=4, dropout=0.2,
             weight_decay_on="all", batch_size=128, rounds=6, nodes_a_type=520, full_batch_up_to=50_000),
+    "r-gsn": passing("Wu et al. 2021, R-GSN", "similar:RGSN", layers=2, learning_rate=0.004, weight_decay=0.0,
+            **_SUBGRAPHS),
+    "hgconv": passing("Yu et al. 2020, Hybrid Micro/Macro Level Convolution", "relation_attention:HGConv", layers=2,
+            heads=8, hidden=32, learning_rate=0.001, weight_decay=0.0, **_SUBGRAPHS),
+    "r-hgnn": passing("Yu et al. 2021, Heterogeneous Graph Representation Learning with Relation Awareness",
+            "relation_attention:RHGNN", layers=2, heads=8, hidden=64, learning_rate=0.001, weight_decay=0.0,
+            **_SUBGRAPHS),
 }
 # fmt: on
 
@@ -71,6 +90,7 @@ FAMILIES: dict[str, dict[str, Base]] = {
         "s2gc": Base("Zhu & Koniusz 2021, Simple Spectral Graph Convolution", {"combiner": "mean", **_LINEAR}),
         "gbp": Base("Chen et al. 2020, Scalable GNNs via Bidirectional Propagation", _GBP),
         "sign": Base("Frasca et al. 2020, SIGN", _SIGN),
+        "sign-xl": Base("Frasca et al. 2020, SIGN; its larger network, on ogbn-papers100M", _SIGN_XL),
         "sagn": Base("Sun et al. 2021, Scalable and Adaptive Graph Neural Networks", _SAGN),
         "gamlp": Base(f"{_PAPER}; the combiner is a setting"),
         "gamlp-smoothing": Base(_PAPER, {"combiner": "smoothing"}),
@@ -86,6 +106,7 @@ FAMILIES: dict[str, dict[str, Base]] = {
     },
     "gamlp.methods.label_propagation:LabelPropagation": {"label-propagation": Base("Zhu & Ghahramani 2002")},
     "gamlp.message_passing.method:MessagePassing": PASSING,
+    "gamlp.message_passing.method:LabelledMessagePassing": PASSING_WITH_LABELS,
     "gamlp.message_passing.method:RelationalMessagePassing": PASSING_OVER_RELATIONS,
 }
 BASES: dict[str, Base] = {name: base for family in FAMILIES.values() for name, base in family.items()}
@@ -95,7 +116,7 @@ FAMILY_OF = {name: family for family, bases in FAMILIES.items() for name in base
 @lru_cache(maxsize=256)
 def method_named(name: str) -> Method:
     """Return the method of that name; an unknown base or addition is one clear error."""
-    found = re.fullmatch(r"(.+?)((?:\+(?:rlu|sle|scr|cs|labels)|-labels)*)", name)
+    found = re.fullmatch(r"(.+?)((?:\+(?:rlu|sle|scr|reuse|cs|labels)|-labels)*)", name)
     base, added = (found[1], re.findall(r"[+-][a-z]+", found[2])) if found else (name, [])
     if base not in BASES:
         word, *extra = re.split(r"(?=\+)", base)
