@@ -5,9 +5,10 @@ features   scaling; features that are mostly zeros stay sparse; dropout
 views      the whole graph or a part of it, as a network sees it, the adjacency normalised
 sampled    whole graph, sampled neighbours, clusters, random walks: what one epoch trains on
 network    what makes a method: the base class of all networks
-networks   those on plain graphs      relational   R-GCN and HGT, on heterogeneous graphs
+networks   those on plain graphs; adaptive AP-GCN; layerwise FastGCN and VR-GCN, adaptive_sampling AS-GCN
+relational R-GCN and HGT, on heterogeneous graphs; relation_attention HGConv and R-HGNN, similar R-GSN
 fit        train one method, keep the weights of its best validation score
 method     the class behind all of them, as the pipeline knows it
 
-A method is a class in `networks`, and a row of `FAMILIES` in `gamlp/methods/registry.py` with its default settings.
+A method is a class, and a row of `FAMILIES` in `gamlp/methods/registry.py` with its default settings.
 """
