@@ -85,6 +85,9 @@ class Settings(BaseModel):
     """Layers of each hop's own net in front of the combiner; 0 combines the features themselves."""
     hidden: Width = 512
     jk_layers: Count = 4
+    jk_reference: Literal["hops", "steps", "features", "noise", "none"] = "hops"
+    """What JK attention compares a hop with: a net of hops 0 … K, as published, or of 1 … K, as the paper writes; for
+    its ablation hop 0 itself, noise, or nothing."""
     head_layers: Count = 4
     residual: bool = True
     """Add a linear map of hop 0 to what the combiner gives."""
@@ -96,6 +99,8 @@ class Settings(BaseModel):
     attention_activation: Activation = "leaky_relu"
     input_dropout: Dropout = 0.0
     attention_dropout: Dropout = 0.0
+    combined_dropout: Dropout = 0.0
+    """On the combined row, in front of the head."""
     dropout: Dropout = 0.5
 
     # 4 labels
@@ -105,6 +110,8 @@ class Settings(BaseModel):
     label_normalization: Share = 0.0
     label_self_loops: bool = False
     label_layers: Count = 4
+    label_weights: Literal["last", "residual", "uniform"] = "last"
+    """Which label hops are the input: the last, all with the last as a residual (KDD 2022), or the mean of all."""
     label_folds: Count = 1
     """Deal the training labels into so many parts, so that no training node sees its own come back; 1 = off."""
 
@@ -121,6 +128,8 @@ class Settings(BaseModel):
     """Stop a stage after so many epochs without a better validation score."""
 
     # 4 + 5 labels of earlier stages
+    reliable_propagation: bool = True
+    """Whether reliable predictions join the label input of later stages."""
     pseudo_labels: Literal["distil", "train"] = "distil"
     """What a later stage does with reliable nodes: learn their probabilities (RLU), or train on their class (SLE)."""
     reliable_from: Literal["split", "all"] = "split"

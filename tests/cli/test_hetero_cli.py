@@ -1,6 +1,5 @@
 """Heterogeneous graphs as a user meets them: raw files to report by one command, and what is refused."""
 
-import gzip
 import io
 import json
 
@@ -11,8 +10,8 @@ from rich.console import Console
 from gamlp.cli.explain import shares_table
 from gamlp.graph.readers.datasets import load_dataset
 from gamlp.runs.comparison import methods_named
+from raw_folders import AUTHORS, CLASSES, FIELDS, INSTITUTIONS, PAPERS, write_mag
 
-PAPERS, AUTHORS, FIELDS, INSTITUTIONS, CLASSES = 240, 60, 12, 6, 3
 EMBEDDING = "embedding={dimension=16, steps=30, batch_size=100, chunk=50, negatives=20}"
 QUICK = (
     "epochs=30,5",
@@ -26,50 +25,10 @@ QUICK = (
 )
 
 
-def put(file, array, fmt="%d"):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    rows = (",".join(fmt % value for value in row) for row in np.atleast_2d(array.T).T)
-    file.write_bytes(gzip.compress(("\n".join(rows) + "\n").encode()))
-
-
-def put_text(file, *lines):
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(gzip.compress(("\n".join(lines) + "\n").encode()))
-
-
 @pytest.fixture(scope="module")
 def root(tmp_path_factory):
-    """ogbn-mag in miniature: author a writes in venue a mod 3, and a paper's features say little."""
     root = tmp_path_factory.mktemp("data")
-    folder, random = root / "ogbn_mag", np.random.default_rng(0)
-    labels = np.arange(PAPERS) % CLASSES
-    raw = folder / "raw"
-    put_text(
-        raw / "num-node-dict.csv.gz",
-        "author,field_of_study,institution,paper",
-        f"{AUTHORS},{FIELDS},{INSTITUTIONS},{PAPERS}",
-    )
-    same = {kind: [np.flatnonzero(np.arange(count) % CLASSES == c) for c in range(CLASSES)] for kind, count in
-            (("author", AUTHORS), ("field", FIELDS), ("paper", PAPERS))}  # fmt: skip
-    papers = np.arange(PAPERS)
-
-    def partner(kind):
-        return np.array([random.choice(same[kind][c]) for c in labels])
-
-    relations = {
-        ("author", "affiliated_with", "institution"): (np.arange(AUTHORS), np.arange(AUTHORS) % INSTITUTIONS),
-        ("author", "writes", "paper"): (partner("author"), papers),
-        ("paper", "cites", "paper"): (papers, partner("paper")),
-        ("paper", "has_topic", "field_of_study"): (papers, partner("field")),
-    }
-    put_text(raw / "triplet-type-list.csv.gz", *(",".join(key) for key in relations))
-    for key, ends in relations.items():
-        put(raw / "relations" / "___".join(key) / "edge.csv.gz", np.stack(ends, axis=1))
-    features = random.normal(size=(PAPERS, 8)) + 0.3 * np.eye(CLASSES, 8)[labels]
-    put(raw / "node-feat" / "paper" / "node-feat.csv.gz", features, "%.4f")
-    put(raw / "node-label" / "paper" / "node-label.csv.gz", labels)
-    for part, ids in {"train": papers[:90], "valid": papers[90:150], "test": papers[150:]}.items():
-        put(folder / "split" / "time" / "paper" / f"{part}.csv.gz", ids)
+    write_mag(root)
     return root
 
 

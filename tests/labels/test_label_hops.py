@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from gamlp.errors import SettingsError
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.labels import initial_labels, label_hops
-from gamlp.labels.hops import deal
+from gamlp.labels.hops import deal, hop_weights
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.propagate.normalize import Normalization
 from gamlp.propagate.spec import Propagation
@@ -158,3 +158,23 @@ def test_labels_keep_the_promise_of_memory(tmp_path, what):
     done = subprocess.run(words, check=True, capture_output=True, text=True)
     result = 4 * 64 * nodes // 9
     assert 2 * nodes * 4 * 16 < int(done.stdout) < memory + 2 * result
+
+
+def test_the_weights_of_label_hops_by_hand():
+    assert hop_weights("last", 2) is None
+    assert_allclose(hop_weights("uniform", 2), [1 / 3, 1 / 3, 1 / 3], rtol=1e-6)
+    half = np.sqrt(0.5)  # α = cos 0, cos 45°, cos 90°
+    assert_allclose(hop_weights("residual", 2), [0, (1 - half) / 3, (1 + 1 + half) / 3], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["uniform", "residual"])
+def test_weighted_label_hops_are_a_sum_of_dense_powers(random_graph, dense_hat, kind):
+    initial, weights = with_reliable(0), hop_weights(kind, 3)
+    hat = dense_hat(random_graph, MEAN)
+    expected = sum(w * np.linalg.matrix_power(hat, k) @ initial[:].astype(float) for k, w in enumerate(weights))
+    given = (LocalEngine(), random_graph, initial, Propagation(3, MEAN))
+    assert_allclose(label_hops(*given, train_ids=TRAIN, weights=weights), expected, rtol=1e-5, atol=1e-6)
+    own = label_hops(*given, train_ids=TRAIN, weights=weights, folds=len(TRAIN))[TRAIN]
+    for row, node, label in zip(own, TRAIN, labels_of(0), strict=True):  # each its own part: the own label is gone
+        back = sum(w * np.linalg.matrix_power(hat, k)[node, node] for k, w in enumerate(weights))
+        assert_allclose(row[label], expected[node, label] - back, rtol=1e-4, atol=1e-6)

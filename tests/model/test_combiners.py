@@ -146,3 +146,32 @@ def test_decay_zero_is_the_mean_and_one_the_first_hop():
 def test_smoothing_without_a_stationary_state_says_what_is_missing():
     with pytest.raises(ShapeError, match="stationary"):
         combiner("smoothing")(HopRows(numbers(B, K + 1, F)))
+
+
+@pytest.mark.parametrize("reference", ["steps", "features", "none"])
+def test_the_references_of_jk_by_a_loop(reference):
+    built = combiner("jk", jk_reference=reference)
+    x = numbers(B, K + 1, F)
+    a, b, c = built.reference_vector.detach().numpy(), built.hop_vector.detach().numpy(), built.bias.item()
+    for node, found in enumerate(built(HopRows(x)).weights.detach().numpy()):
+        rows = x[node].numpy()
+        against = {
+            "steps": lambda rows: a @ slow_mlp(built.net, rows[1:].reshape(-1)),
+            "features": lambda rows: a @ rows[0],
+            "none": lambda _: 0.0,
+        }[reference](rows)
+        np.testing.assert_allclose(found, softmax([leaky(against + b @ row + c) for row in rows]), rtol=1e-6)
+
+
+def test_noise_is_the_nodes_own_and_tells_nothing():
+    built = combiner("jk", jk_reference="noise")
+    x = numbers(B, K + 1, F)
+    alone, together = built(HopRows(x[2:3])).weights, built(HopRows(x)).weights
+    torch.testing.assert_close(alone[0], together[2])
+    near = built.reference_products(HopRows(x + 1e-3)) - built.reference_products(HopRows(x))
+    assert near.abs().max() > 0.1  # rows that are nearly alike have nothing in common
+
+
+def test_the_paper_leaves_hop_0_out_of_the_net():
+    assert combiner("jk", jk_reference="steps").net.weights[0].shape == (K * F, 7)
+    assert combiner("jk").net.weights[0].shape == ((K + 1) * F, 7)

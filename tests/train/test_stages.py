@@ -49,6 +49,9 @@ def test_it_learns(planted, combiner):
         {"pseudo_labels": "train"},
         {"reliable_from": "all"},
         {"label_folds": 3},
+        {"label_weights": "residual"},
+        {"reliable_propagation": False},
+        {"combined_dropout": 0.5},
         {"threshold": 0},
     ],
 )
@@ -146,3 +149,14 @@ def test_a_stage_whose_checksums_are_no_table_is_refused(tmp_path):
     (tmp_path / "stage-1.json").write_text(json.dumps(facts))
     with pytest.raises(FormatError, match="files"):
         read_stage(tmp_path / "stage-1", "key")
+
+
+def test_without_reliable_propagation_predictions_are_taught_and_no_input(planted):
+    """With γ = 0 as well, the second stage is a stage that has learned nothing of the first."""
+    fresh = SMALL.model_copy(update={"reliable_propagation": False, "gamma": 0.0})
+    both, neither = run(planted), run(planted, fresh)
+    assert both.stages[1]["reliable"] == neither.stages[1]["reliable"] > 0
+    assert not np.array_equal(both.logits, neither.logits)
+    taught = run(planted, fresh.model_copy(update={"gamma": 1.0}))
+    fed = run(planted, fresh.model_copy(update={"reliable_propagation": True}))
+    assert len({logits.tobytes() for logits in (both.logits, neither.logits, taught.logits, fed.logits)}) == 4

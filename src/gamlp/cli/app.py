@@ -16,6 +16,7 @@ from gamlp.cli.doctor import doctor
 from gamlp.cli.embed import embed
 from gamlp.cli.explain import explain, report
 from gamlp.cli.options import Answer, spelled_out
+from gamlp.cli.paper import methods, paper
 from gamlp.cli.predict import predict
 from gamlp.cli.propagate import propagate
 from gamlp.cli.screen import console, note
@@ -33,6 +34,8 @@ COMMANDS: dict[Callable[..., Answer], str] = {
     synth: "Example: gamlp synth papers100M --scale 0.01 --out small-papers",
     compare: "Example: gamlp compare cora --methods sgc,sign,gamlp-jk,gamlp-jk+rlu --seeds 10",
     recipes: "Example: gamlp recipes, then gamlp train cora --recipe cora --method gamlp-jk",
+    methods: "Example: gamlp methods, then gamlp train cora --method appnp",
+    paper: "Examples: gamlp paper · gamlp paper citation --root data · gamlp paper reliable-labels --seeds 3",
     tune: "Example: gamlp tune cora --trials 50 --out cora-tuned.toml, then --recipe cora-tuned.toml",
     embed: "Example: gamlp embed debian-hetero -o embeddings --set dimension=128",
     explain: "Examples: gamlp explain runs/RUN · gamlp explain runs/RUN --node gimp",

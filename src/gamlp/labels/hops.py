@@ -82,15 +82,26 @@ def label_hops(
     spec: Propagation,
     *,
     train_ids: Array,
+    weights: Array | None = None,
     folds: int = 1,
     seed: int = 0,
 ) -> Array:
-    """Return Ŷ^(K) of spec.rows, out of fold for training nodes: initial (N, C) → (R, C) float32."""
+    """Return Ŷ^(K) of spec.rows, out of fold for training nodes: initial (N, C) → (R, C) float32.
+
+    With `weights` (K+1,), of hops 0 … K, their weighted sum.
+    """
     if folds < 1:
         raise SettingsError(f"The labels are to be dealt into {folds} parts.\nGive 1 for plain label hops, or more.")
-    spec = replace(spec, keep="last", stationary=False)
+    spec = replace(spec, keep="last" if weights is None else "all", stationary=False)
+
+    def propagated(labels: SparseRows) -> Array:
+        values = engine.transient().propagate(adjacency, labels, spec).values  # (R, 1 or K+1, C)
+        if weights is None:
+            return values[:, -1].astype(np.float32, copy=False)
+        return np.einsum("rkc,k->rc", values, weights, dtype=np.float32, casting="same_kind")
+
     if folds == 1:
-        return engine.transient().propagate(adjacency, initial, spec).values[:, -1].astype(np.float32, copy=False)
+        return propagated(initial)
 
     part_of = deal(adjacency.nodes, train_ids, folds, seed)  # (N,), 0 = not a training node
     part_of_row = part_of if spec.rows is None else part_of[spec.rows]  # (R,)
@@ -98,11 +109,27 @@ def label_hops(
     for part in range(folds + 1):
         labels = initial.only(part_of[initial.ids] == part)
         if len(labels.ids):
-            hop = engine.transient().propagate(adjacency, labels, spec).values[:, -1]
+            hop = propagated(labels)
             for first, last in ranges(len(result), ROWS_AT_ONCE):
                 sees = (part_of_row[first:last] != part) | (part == 0)
                 result[first:last][sees] += hop[first:last][sees]
     return result
+
+
+def hop_weights(kind: str, hops: int) -> Array | None:
+    """Return the weight of label hops 0 … K in the input, or None for the last alone.
+
+    "residual" is the mean of (1−α_l) Ŷ^(l) + α_l Ŷ^(K) with α_l = cos(πl/2K), the last residual connection of the KDD
+    2022 version: α_0 = 1, so no node reads its own label off Ŷ^(0). "uniform" is the mean of all hops, which does.
+    """
+    if kind == "last":
+        return None
+    weights = np.full(hops + 1, 1 / (hops + 1))
+    if kind == "residual":
+        shares = np.cos(np.pi * np.arange(hops + 1) / (2 * hops))
+        weights = (1 - shares) / (hops + 1)
+        weights[-1] += shares.sum() / (hops + 1)
+    return weights.astype(np.float32)
 
 
 def deal(nodes: int, train_ids: Array, folds: int, seed: int) -> Array:

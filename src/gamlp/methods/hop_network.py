@@ -22,13 +22,14 @@ if TYPE_CHECKING:
     from gamlp.propagate.subsets import Subset
     from gamlp.storage.files import Array
 
-LABELS = ("label_hops", "label_normalization", "label_self_loops", "label_layers", "label_folds")
-STAGES = ("pseudo_labels", "keep_stage", "threshold", "gamma")
+LABELS = ("label_hops", "label_normalization", "label_self_loops", "label_layers", "label_weights", "label_folds")
+STAGES = ("pseudo_labels", "reliable_propagation", "keep_stage", "threshold", "gamma")
 CONSISTENCY = ("consistency_decay", "consistency_threshold")
 SUBSETS = ("subsets", "subset_memory", "subset_turn")
 ATTENTION = ("gate", "smoothing", "recursive", "jk")
 COMBINERS = {  # settings that only some combiners read
     "jk_layers": ("jk",),
+    "jk_reference": ("jk",),
     "decay": ("decay",),
     "attention_activation": ATTENTION,
     "attention_dropout": ATTENTION,

@@ -7,7 +7,7 @@ Every attention scores a hop against a reference r with one linear layer, and so
     gate        r = h⁰                                          SAGN's hop-wise attention
     smoothing   r = X^(∞), the row's stationary state           the paper
     recursive   rˡ = Σ_{i<l} softmax(s⁰ … sˡ⁻¹)ᵢ hⁱ,  r⁰ = h⁰   the paper
-    jk          r = MLP(h⁰ ‖ h¹ ‖ … ‖ hᴷ)                       published runs; the paper leaves h⁰ out of the MLP
+    jk          r = MLP(h⁰ ‖ h¹ ‖ … ‖ hᴷ)                       published runs; the paper leaves h⁰ out (`jk_reference`)
 
 a·rˡ is a sum of the scalars a·hⁱ, so the recursion runs on scalars: O(B·K·H + B·K²), not O(B·K²·H). The stationary
 state is taken as it is, F wide, also where hops have nets: a linear map of it and then `a` would be one vector again.
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import torch
@@ -124,16 +125,35 @@ class Recursive(Attention):
 
 
 class JumpingKnowledge(Attention):
-    """Each hop against what a net of its own makes of all hops."""
+    """Each hop against what a net of its own makes of all hops, of hops 1 … K, or against less (the ablation)."""
 
     residual_bias = False
-    like = "hidden"
+    like: Literal["hop", "features", "hidden"] = "hidden"
 
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
+        self.kind = settings.jk_reference
+        netted = {"hops": hops, "steps": hops - 1}.get(self.kind, 0)  # how many hops the net reads
+        if not netted:
+            self.like = "hop"
         super().__init__(settings, hops=hops, width=width, features=features)
-        self.net = Head(settings, features=hops * width, out=settings.hidden, layers=settings.jk_layers, inner=True)
+        inner = partial(Head, settings, out=settings.hidden, layers=settings.jk_layers, inner=True)
+        self.net = inner(features=netted * width) if netted else None
 
     def scores(self, hops: HopRows, stationary: Tensor | None) -> Tensor:
-        """Return δ(a·MLP(h⁰ ‖ … ‖ hᴷ) + b·hˡ + c)."""
-        reference = self.net.after_first(hops.project(self.net.weights[0]))
-        return self.activation((reference @ self.reference_vector)[:, None] + self.hop_products(hops))
+        """Return δ(a·r + b·hˡ + c), r = MLP(h⁰ ‖ … ‖ hᴷ)."""
+        return self.activation(self.reference_products(hops) + self.hop_products(hops))
+
+    def reference_products(self, hops: HopRows) -> Tensor:
+        """Return a·r, (B, 1)."""
+        if self.net is not None:
+            first = self.net.weights[0]
+            if self.kind == "steps":  # the paper leaves hop 0 out
+                first = torch.cat([first.new_zeros(self.width, first.shape[1]), first])
+            return (self.net.after_first(hops.project(first)) @ self.reference_vector)[:, None]
+        if self.kind == "none":
+            return hops.y.new_zeros(len(hops.y), 1)
+        if self.kind == "features":
+            return hops.products(self.reference_vector[None])[:, :1, 0]
+        count = torch.arange(1, self.width + 1, dtype=hops.y.dtype, device=hops.y.device)
+        angle = 1e4 * hops.products(torch.cos(count)[None]).detach()[:, 0]  # (B, 1): a node's noise is its own
+        return (torch.sin(angle * count) @ self.reference_vector)[:, None]

@@ -1,6 +1,6 @@
 """The whole network: hops (and propagated labels) of a batch of nodes → logits and hop weights.
 
-    hops (B, K+1, F) ─ input dropout ─ each hop's net ─ combiner ─ (+ residual) ─ head ─ + label branch ─ logits (B, C)
+    hops (B, K+1, F) ─ dropout ─ hop nets ─ combiner ─ (+ residual) ─ dropout ─ head ─ + label branch ─ logits (B, C)
 
 The residual is dropout(PReLU(z + x⁰ R)), a linear map of hop 0 to whatever width the combiner gives. Without it, the
 combined row z goes to the head as it is. A node's logits depend on its own row alone (in evaluation).
@@ -73,6 +73,7 @@ class Network(nn.Module):
         self.combiner = kind(settings, hops=hops, width=self.hop_nets.width, features=features)
         width, bias = self.combiner.width, kind.residual_bias
         self.residual = Residual(settings, features=features, width=width, bias=bias) if settings.residual else None
+        self.combined_dropout = Dropout(settings.combined_dropout) if settings.combined_dropout else None
         self.head = Head(settings, features=width, out=classes, layers=settings.head_layers)
         self.label_branch = LabelBranch(settings, classes=classes) if settings.labels else None
         self.set_step(0, 0)
@@ -96,6 +97,8 @@ class Network(nn.Module):
         z, weights = self.combiner(rows, stationary=None if stationary is None else stationary.to(dtype))
         if self.residual is not None:
             z = self.residual(z, x[:, 0])
+        if self.combined_dropout is not None:
+            z = self.combined_dropout(z)
         logits = self.head(z)
         if self.label_branch is not None and labels is not None:
             logits = logits + self.label_branch(labels.to(dtype))

@@ -36,6 +36,7 @@ class Recipe:
     adapt: bool = False  # whether settings not given here are fitted to the graph's sizes
     sizes: Mapping[str, int] = field(default_factory=dict)  # features, classes, subsets: gives the parameter count
     published: Mapping[str, Published] = field(default_factory=dict)  # method → test accuracy in %, std
+    published_valid: Mapping[str, Published] = field(default_factory=dict)  # … → validation accuracy
     settings: Mapping[str, Any] = field(default_factory=dict)
     methods: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
@@ -81,8 +82,11 @@ def load_recipe(name: str | Path) -> Recipe:
 def recipe_from(name: str, content: dict[str, Any]) -> Recipe:
     """Check the content of a recipe file: every key is known, every setting possible."""
     check_tables(name, content)
-    published = {method: published_of(name, values) for method, values in content.get("published", {}).items()}
-    recipe = Recipe(**{"name": name, "title": name, **content, "published": published})
+    published = {
+        key: {method: published_of(name, values) for method, values in content.get(key, {}).items()}
+        for key in ("published", "published_valid")
+    }
+    recipe = Recipe(**{"name": name, "title": name, **content, **published})
     for method in (recipe.method, *recipe.methods):
         recipe.resolve(method_named(method))
     return recipe

@@ -57,6 +57,7 @@ class SynthShape:
 KNOWN = (
     SynthShape("products", 2_449_029, 61_859_140, 100, 47, 0.08, 0.016, 0.904),
     SynthShape("papers100M", 111_059_956, 1_615_685_872, 128, 172, 0.0109, 0.0011, 0.0019),
+    SynthShape("video", 1_000_000, 1_434_382, 64, 253, 0.005, 0.01, 0.03),  # the KDD version's industry graph
     SynthShape("mag", 1_939_743, 21_111_007, 128, 349, 0.325, 0.033, 0.0216),
 )
 SHAPES = {shape.name: shape for shape in KNOWN}

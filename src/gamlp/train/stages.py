@@ -19,6 +19,7 @@ import numpy as np
 from gamlp.graph.graph import Adjacency, Graph
 from gamlp.graph.splits import Split
 from gamlp.labels import enlarged_training_set, initial_labels, label_hops, reliable_set, soften
+from gamlp.labels.hops import hop_weights
 from gamlp.model import Network, build_network
 from gamlp.progress import log
 from gamlp.propagate.engines.base import Engine
@@ -145,13 +146,17 @@ def stage_inputs(task: StageTask, data: StageData, stage: int) -> Inputs:
     """Return the rows that the network reads: the feature hops and, where it reads labels, the last hop of Ŷ⁰."""
     settings, hops, nodes, labels = task.settings, task.hops, task.adjacency.nodes, None
     if settings.labels:
-        train, reliable, teacher = data.train, data.reliable, data.teacher
+        train, teacher = data.train, data.teacher
+        reliable = data.reliable if settings.reliable_propagation else None
         initial = initial_labels(
             nodes, task.classes, train, data.train_labels, reliable_ids=reliable, reliable_probabilities=teacher
         )
         spec = label_propagation_of(settings, hops.rows)
         folds, seed = settings.label_folds, seed_of(task.seed, stage)
-        labels = label_hops(task.engine, task.adjacency, initial, spec, train_ids=train, folds=folds, seed=seed)
+        weights = hop_weights(settings.label_weights, settings.label_hops)
+        labels = label_hops(
+            task.engine, task.adjacency, initial, spec, train_ids=train, weights=weights, folds=folds, seed=seed
+        )
     return inputs_for(hops, labels, nodes, task.device, settings)
 
 
