@@ -103,6 +103,7 @@ def missing_data(experiment: Experiment, root: Path | None) -> str:
     place = root or ROOT
     for column in experiment.columns:
         dataset = find_dataset(column.graph) if column.graph else None
-        if dataset is not None and dataset.read is not None and dataset.find(place) is None:
-            return f"{dataset.name} is not below {place}: fetch {', '.join(dataset.missing(place))}"
+        missing = dataset.lacking(place)[1] if dataset else []
+        if dataset and missing:
+            return f"{dataset.name} is not below {place}: fetch {', '.join(missing)}"
     return ""

@@ -3,6 +3,8 @@
 FOLDER/<graph>/                  a comparison (gamlp.runs.comparison)
 FOLDER/<graph>-<settings>/       … of the columns and rows with settings of their own
 FOLDER/result.json               all cells, once all are there; table.md, table.csv and report.html tell the same
+
+Whatever is there already is read, not trained again.
 """
 
 from __future__ import annotations
