@@ -56,7 +56,7 @@ def listed(root: Path | None) -> Answer:
     """List all experiments, and what of their data is missing."""
     from gamlp.paper.experiments import experiments, missing_data
 
-    found = [
+    found: list[dict[str, Any]] = [
         {
             "name": one.name, "kind": one.kind, "title": one.title, "source": one.source, "seeds": one.seeds,
             "graphs": list(dict.fromkeys(column.graph or f"synth {column.synth}" for column in one.columns)),

@@ -98,7 +98,7 @@ def label_hops(
         values = engine.transient().propagate(adjacency, labels, spec).values  # (R, 1 or K+1, C)
         if weights is None:
             return values[:, -1].astype(np.float32, copy=False)
-        return np.einsum("rkc,k->rc", values, weights, dtype=np.float32, casting="same_kind")
+        return np.asarray(np.einsum("rkc,k->rc", values, weights), dtype=np.float32)
 
     if folds == 1:
         return propagated(initial)

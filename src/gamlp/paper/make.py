@@ -94,7 +94,12 @@ def column_cells(
 def taken(changes: Mapping[str, Any], methods: Sequence[str]) -> dict[str, Any]:
     """Return the settings that at least one of the methods has: a change is for the rows that it fits."""
     found = [method_named(name) for name in methods]
-    return {key: value for key, value in changes.items() if any(method.takes(key) for method in found)}
+    names = {name for method in found for name in (method.base, method.name)}
+    return {
+        key: value
+        for key, value in changes.items()
+        if key.rpartition(".")[0] in names or any(method.takes(key) for method in found)
+    }
 
 
 def cell(row: Row, column: Column, recipe: str, line: dict[str, Any], run: Path) -> dict[str, Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HEADER = ("method", "valid, %", "published", "test, %", "published", "s/seed", "parameters")
 BELOW = 0.005  # from how far below the published value on a cell is marked
 
-STYLES = [
+STYLES: list[dict[str, Any]] = [
     {"color": colour, "marker": marker}
     for colour, marker in zip((SOFT, BAR, INK, SECOND, ACCENT), "s^Do*", strict=True)
 ]
