@@ -15,9 +15,8 @@ import numpy as np
 import torch
 from scipy.special import softmax
 
-from gamlp.methods.base import FittedMethod, Method
-from gamlp.propagate.scaling import Scaling
-from gamlp.settings import Settings, settings_from
+from gamlp.methods.base import FittedMethod, Method, rows_of, scaling_from, scaling_tensors
+from gamlp.settings import Settings, checked
 from gamlp.train.prediction import Prediction
 
 SETTINGS = ("feature_scaling", "hops", "normalization", "self_loops", "correct_and_smooth", "featureless")
@@ -37,21 +36,22 @@ class Centroid(Method):
         return {key: value for key, value in values.items() if key in SETTINGS}
 
     def settings_from(self, values):
-        """Check them; all others stay as they are by default."""
-        return settings_from({**values, "combiner": "last"})
+        """Check them; one that it does not have is refused."""
+        return checked(Settings, values, of=self.name, own=SETTINGS)
 
     def fit(self, graph, split, settings, context):
         """Take the mean of each class."""
         fitted = FittedCentroid(settings, context.source.scaling(graph, settings), context.source)
         rows, labels = fitted.rows(graph, split.train), graph.labels[split.train]
-        fitted.centres = np.stack([rows[labels == at].mean(axis=0) for at in range(len(graph.classes))])
+        fitted.centres = np.full((len(graph.classes), rows.shape[1]), np.inf, np.float32)  # of classes never seen
+        for at in np.unique(labels):
+            fitted.centres[at] = rows[labels == at].mean(axis=0)
         fitted.prediction = fitted.predict(graph, graph.labels)
         return fitted
 
     def load(self, settings, state, tensors, context):
         """Take up the centres and the scaling."""
-        measured = {name: value.numpy() for name, value in tensors.items() if name != "centres"}
-        fitted = FittedCentroid(settings, Scaling(settings.feature_scaling, **measured), context.source)
+        fitted = FittedCentroid(settings, scaling_from(settings, tensors), context.source)
         fitted.centres = tensors["centres"].numpy()
         return fitted
 
@@ -59,7 +59,7 @@ class Centroid(Method):
 class FittedCentroid(FittedMethod):
     """The centres (C, F)."""
 
-    def __init__(self, settings: Settings, scaling: Scaling, source: Any) -> None:
+    def __init__(self, settings: Settings, scaling: Any, source: Any) -> None:
         super().__init__()
         self.settings, self.scaling, self.source = settings, scaling, source
         self.centres = np.zeros((0, 0), np.float32)
@@ -71,16 +71,10 @@ class FittedCentroid(FittedMethod):
 
     def predict(self, graph, known, *, candidates=None, rows=None):
         """Compare every row with every centre."""
-        wanted = np.arange(graph.nodes) if graph.targets is None else graph.targets
-        wanted = wanted if rows is None else rows
+        wanted = rows_of(graph, rows)
         distance = ((self.rows(graph, wanted)[:, None] - self.centres) ** 2).sum(axis=2)
         return Prediction(wanted, softmax(-distance, axis=1).astype(np.float32))
 
-    def state(self):
-        """Everything is in the tensors."""
-        return {}
-
     def tensors(self):
-        """Return the centres and what the scaling measured."""
-        arrays = {"centres": self.centres, **self.scaling.arrays()}
-        return {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in arrays.items()}
+        """Return the centres and what the scaling measured; there is nothing else to keep."""
+        return {"centres": torch.from_numpy(self.centres), **scaling_tensors(self.scaling)}

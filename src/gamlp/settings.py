@@ -175,4 +175,5 @@ def checked(
         found, default = repr(values[key]), kind.model_fields[key].default
         found = found if len(found) <= 80 else f"{found[:77]}…"
         whose = f" of {of}" if of else ""
-        raise SettingsError(f"Setting {key} = {found}{whose}: {first['msg']}.\nIts default is {default!r}.") from None
+        said = first["msg"] if first["msg"].endswith("?") else f"{first['msg']}."
+        raise SettingsError(f"Setting {key} = {found}{whose}: {said}\nIts default is {default!r}.") from None

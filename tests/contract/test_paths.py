@@ -11,7 +11,7 @@ import pytest
 from paths import Case, asked, call, confidences, result_of
 
 from gamlp import GAMLPClassifier
-from gamlp.methods import method_named
+from gamlp.methods import BASES, method_named
 from gamlp.model_file import load_fitted
 from gamlp.train import stage
 
@@ -44,6 +44,10 @@ TYPES = [
     Case("r-hgnn", "types", {"full_batch_up_to": 0, "batch_size": 8, "nodes_a_type": 10}),
 ]
 ALL = PLAIN + TYPES
+NAMED = {method_named(case.method).base for case in ALL}
+OTHERS = [  # whatever else is registered
+    Case(name, "types" if method_named(name).needs_relations else "plain") for name in BASES if name not in NAMED
+]
 
 
 def on_hops(cases):
@@ -91,14 +95,14 @@ def test_a_killed_run_goes_on_to_the_same_numbers(case, trained, worlds, tmp_pat
     assert_same(trained(case), tmp_path / "run")
 
 
-@each(ALL)
+@each(ALL + OTHERS)
 def test_the_same_graph_named_again_is_predicted_as_it_was(case, trained, worlds, tmp_path):
     run = trained(case)
     call("predict", run, *worlds.words(case.graph), "--out", tmp_path / "again.parquet")
     assert confidences(tmp_path / "again.parquet") == confidences(run / "predictions.parquet")
 
 
-@each(ALL)
+@each(ALL + OTHERS)
 def test_a_stored_model_repeats_what_it_said(case, trained, worlds):
     graph = worlds.read(case.graph)
     said = load_fitted(trained(case) / "seed-0").predict(graph, split=graph.split)

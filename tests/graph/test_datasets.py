@@ -29,6 +29,13 @@ def test_a_known_name_below_a_root(tmp_path):
         assert graph.adjacency.entries == 2
 
 
+@pytest.mark.parametrize("name", [name for name, dataset in DATASETS.items() if dataset.folders])
+def test_every_data_set_says_which_of_its_files_are_missing(tmp_path, name):
+    with pytest.raises(MissingFileError, match=f"{name} is not complete below") as told:
+        load_dataset(name, tmp_path)
+    assert all(file in str(told.value) for file in min(DATASETS[name].files, key=len))
+
+
 def test_published_sizes_are_listed_without_loading(tmp_path):
     save_photo(tmp_path)
     listed = {info.name: info for info in describe_datasets(tmp_path)}

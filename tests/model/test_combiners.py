@@ -77,6 +77,22 @@ def slow_mlp(net, x):
 
 
 @pytest.mark.parametrize("name", COMBINERS)
+def test_the_contract_of_a_combiner(name):
+    """What every combiner that is registered keeps: shapes, shares of a whole, and rows that never mix."""
+    built, stationary = combiner(name), numbers(B, F, seed=1)
+    x = numbers(B, 1 if name == "last" else K + 1, F)
+    combined, weights = built(HopRows(x), stationary=stationary)
+    assert combined.shape == (B, built.width)
+    assert weights.shape == (B, K + 1)
+    torch.testing.assert_close(weights.sum(dim=1), torch.ones(B, dtype=torch.float64))
+    for node in range(B):
+        alone = built(HopRows(x[node : node + 1]), stationary=stationary[node : node + 1])
+        torch.testing.assert_close(alone.rows[0], combined[node])
+        torch.testing.assert_close(alone.weights[0], weights[node])
+    assert set(built.reads) <= Settings.model_fields.keys()
+
+
+@pytest.mark.parametrize("name", ["last", "mean", "decay", "concat", "gate", "smoothing", "recursive", "jk"])
 def test_combiner_equals_a_loop_over_nodes(name):
     built = combiner(name, decay=0.3)
     x, stationary = numbers(B, K + 1, F), numbers(B, F, seed=1)

@@ -167,8 +167,9 @@ def test_mixer_by_hand():
     assert mixer(hops).tolist() == [[[1 + 500, 20 + 6000], [6, 16]]]
 
 
-def test_same_seed_same_bits_and_torch_left_alone():
-    settings = Settings(combiner="jk", hops=2, hidden=8)
+@pytest.mark.parametrize("combiner", COMBINERS)
+def test_same_seed_same_bits_and_torch_left_alone(combiner):
+    settings = Settings(combiner=combiner, hops=2, hidden=8)
     torch.manual_seed(5)
     first = build_network(settings, features=F, classes=C, seed=7).state_dict()
     drawn = torch.rand(3)

@@ -94,7 +94,7 @@ class GraphOptions:
 class ComputeOptions:
     """Where hops are propagated and kept, and where networks are trained."""
 
-    engine: Annotated[str | None, Option(help="local, cuda or ray; by default local, or cuda with that device.")] = None
+    engine: Annotated[str | None, Option(help="local, cuda, ray …; by default local, or cuda with that device.")] = None
     memory: Memory = None
     address: Annotated[str | None, Option(help="The Ray cluster, as HOST:6379; by default one on this machine.")] = None
     cache: Annotated[Path | None, Option(help="Keep propagated features here, and find them again.")] = None

@@ -75,7 +75,7 @@ class Method(ABC):
     declared: Base
 
     additions: ClassVar[Collection[str]] = ("+cs",)  # what can be added to it
-    on_hops: ClassVar[bool] = False  # whether it reads hops that are propagated beforehand
+    on_hops: ClassVar[bool] = False  # whether it is a network on hops: propagated beforehand, tuned, on several ranks
     uses_engine: ClassVar[bool] = True  # whether an engine has anything to do for it
     extra: ClassVar[str | None] = None  # the optional dependency that it needs
     needs_relations: ClassVar[bool] = False  # whether it needs a heterogeneous graph

@@ -10,6 +10,7 @@ import numpy as np
 
 from gamlp.errors import SettingsError
 from gamlp.methods.base import Context, FittedMethod, Method, scaling_from, scaling_tensors
+from gamlp.model.registry import combiner_named
 from gamlp.settings import Settings, settings_from
 from gamlp.train.prediction import Prediction
 
@@ -26,14 +27,7 @@ LABELS = ("label_hops", "label_normalization", "label_self_loops", "label_layers
 STAGES = ("pseudo_labels", "reliable_propagation", "keep_stage", "threshold", "gamma")
 CONSISTENCY = ("consistency_decay", "consistency_threshold")
 SUBSETS = ("subsets", "subset_memory", "subset_turn")
-ATTENTION = ("gate", "smoothing", "recursive", "jk")
-COMBINERS = {  # settings that only some combiners read
-    "jk_layers": ("jk",),
-    "jk_reference": ("jk",),
-    "decay": ("decay",),
-    "attention_activation": ATTENTION,
-    "attention_dropout": ATTENTION,
-}
+OF_COMBINERS = ("attention_activation", "attention_dropout", "decay", "jk_layers", "jk_reference")
 
 
 class HopNetwork(Method):
@@ -72,7 +66,7 @@ class HopNetwork(Method):
             if self.staged or settings.consistency
             else ("temperature", "reliable_from"),
             f"the combiner is {settings.combiner}": [
-                key for key, combiners in COMBINERS.items() if settings.combiner not in combiners
+                key for key in OF_COMBINERS if key not in combiner_named(settings.combiner).reads
             ],
             "nothing is propagated": () if settings.hops else ("normalization", "self_loops"),
             "relations are merged": () if settings.relations == "subsets" else SUBSETS,

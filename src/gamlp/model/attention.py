@@ -48,6 +48,7 @@ class Attention(Combiner):
     """A combiner that scores each hop against a reference, which is as wide as a hop unless `like` says otherwise."""
 
     like: Literal["hop", "features", "hidden"] = "hop"
+    reads = ("attention_activation", "attention_dropout")
 
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         super().__init__(settings, hops=hops, width=width, features=features)
@@ -129,6 +130,7 @@ class JumpingKnowledge(Attention):
 
     residual_bias = False
     like: Literal["hop", "features", "hidden"] = "hidden"
+    reads = (*Attention.reads, "jk_layers", "jk_reference")
 
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         self.kind = settings.jk_reference

@@ -33,6 +33,7 @@ class Combiner(nn.Module, ABC):
 
     residual_bias = True  # of the residual map beside this combiner
     needs_stationary = False  # whether it compares the hops with X^(∞)
+    reads: tuple[str, ...] = ()  # the settings that it reads and that only some combiners do
 
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         super().__init__()
@@ -93,6 +94,8 @@ class Mean(FixedCombiner):
 
 class Decay(FixedCombiner):
     """Weights that fall by the same factor 1−β from hop to hop."""
+
+    reads = ("decay",)
 
     def fixed_weights(self, settings: Settings) -> Tensor:
         """Return (1−β)ˡ divided by their sum."""

@@ -37,7 +37,10 @@ class Sink(ABC):
 
     @abstractmethod
     def put(self, hop: int, at: Any, values: Array) -> None:
-        """Take values (n, w) of a hop; `at`, a slice or a list, are their places among the wanted rows."""
+        """Take values (n, w) of a hop; `at`, a slice or a list, are their places among the wanted rows.
+
+        Where `in_order`, as on disk, rows come in ascending order of their nodes: `Propagation.sorted_rows`.
+        """
 
     @abstractmethod
     def target(self, hop: int, first: int, last: int) -> AbstractContextManager[Target]:
