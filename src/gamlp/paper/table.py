@@ -60,7 +60,7 @@ def tables(result: Mapping[str, Any]) -> list[Table]:
         found.append(overview(cells, columns))
     for column in columns:
         rows = [full_row(cell) for cell in cells if cell["column"] == column]
-        found.append((column, HEADER, rows))
+        found.append((f"{column} hops" if column.isdecimal() else column, HEADER, rows))
     return found
 
 
@@ -68,11 +68,9 @@ def overview(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Tabl
     """Return rows × columns of test accuracy, with the published one in brackets."""
     at = {(cell["row"], cell["column"]): cell for cell in cells}
     names = dict.fromkeys(cell["row"] for cell in cells)
-    return (
-        "Test accuracy (published)",
-        ("method", *columns),
-        [[name, *(beside(at[name, column]) for column in columns)] for name in names],
-    )
+    title = "Test accuracy (published)" if any(cell["published_test"] for cell in cells) else "Test accuracy"
+    rows = [[name, *(beside(at[name, column]) for column in columns)] for name in names]
+    return title, ("method", *columns), rows
 
 
 def beside(cell: Mapping[str, Any]) -> str:
@@ -119,7 +117,8 @@ def footnote(result: Mapping[str, Any]) -> str:
     """Say where it comes from and what the numbers are."""
     count = len(result["seeds"])
     spread = f"Mean ± std over {count} seeds" if count > 1 else "One seed"
-    return f"Source: {result['source']}. {spread}. Seconds are of training. ▾: over half a point below the published."
+    marked = " ▾: over half a point below the published." if any(map(mark, result["cells"])) else ""
+    return f"Source: {result['source']}. {spread}. Seconds are of training.{marked}"
 
 
 def page(result: Mapping[str, Any], charts: Sequence[Chart]) -> str:
