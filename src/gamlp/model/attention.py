@@ -48,7 +48,7 @@ class Attention(Combiner):
     """A combiner that scores each hop against a reference, which is as wide as a hop unless `like` says otherwise."""
 
     like: Literal["hop", "features", "hidden"] = "hop"
-    reads = ("attention_activation", "attention_dropout")
+    reads: tuple[str, ...] = ("attention_activation", "attention_dropout")
 
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         super().__init__(settings, hops=hops, width=width, features=features)
