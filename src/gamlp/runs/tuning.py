@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from gamlp.errors import InputError, SettingsError, SplitError
 from gamlp.graph.graph import Graph
 from gamlp.methods import Method, method_named
+from gamlp.model.registry import combiner_named
 from gamlp.pipeline import Pipeline, hide_labels
 from gamlp.progress import progress
 from gamlp.recipes.recipe import Published, write_recipe
@@ -203,8 +204,7 @@ def without_effect(method: Method, settings: Settings) -> set[str]:
     """Return the settings that would change nothing beside the others."""
     distils = method.staged and settings.pseudo_labels == "distil"
     matters = {
-        "jk_layers": settings.combiner == "jk",
-        "decay": settings.combiner == "decay",
+        **{key: key in combiner_named(settings.combiner).reads for key in ("jk_layers", "decay")},
         "label_hops": settings.labels,
         "threshold": method.staged,
         "temperature": distils,
