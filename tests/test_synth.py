@@ -30,7 +30,10 @@ def test_known_shapes_have_the_published_sizes():
     papers = shape_named("PAPERS100m")
     assert (papers.nodes, papers.edges, papers.features, papers.classes) == (111_059_956, 1_615_685_872, 128, 172)
     assert papers.scaled(0.01).nodes == 1_110_600
-    assert set(SHAPES) == {"products", "papers100M", "mag"}
+    video = shape_named("video")  # the paper's dataset table: 1,000,000 nodes, 1,434,382 edges, 5K/10K/30K labelled
+    assert (video.nodes, video.edges, video.features, video.classes) == (1_000_000, 1_434_382, 64, 253)
+    assert [round(share * video.nodes) for share in (video.train, video.valid, video.test)] == [5_000, 10_000, 30_000]
+    assert set(SHAPES) == {"products", "papers100M", "video", "mag"}
     with pytest.raises(SettingsError, match="Did you mean 'products'"):
         shape_named("product")
 

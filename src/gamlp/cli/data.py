@@ -86,7 +86,7 @@ def import_small(graph: Graph, out: Path, *, overwrite: bool) -> dict[str, Any]:
 
 
 def synth(
-    shape: Annotated[str, Argument(metavar="SHAPE", help="products, papers100M or mag.")],
+    shape: Annotated[str, Argument(metavar="SHAPE", help="products, papers100M, mag or video.")],
     *,
     out: Annotated[Path, Option("--out", "-o", help="The graph directory to make.")],
     scale: Annotated[float, Option(help="Times the shape's nodes and edges.")] = 1.0,
