@@ -40,3 +40,22 @@ def test_every_base_has_a_reference_and_resolves(name):
 def test_a_wrong_name_is_told_the_right_one(name, words):
     with pytest.raises(SettingsError, match=words):
         method_named(name)
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "idle"),
+    [
+        ("gamlp-jk", {"jk_reference": "none"}, {"jk_layers"}),
+        ("gamlp-recursive", {}, {"jk_layers", "jk_reference", "decay"}),
+        ("gbp", {}, {"attention_dropout", "jk_reference"}),
+        ("gamlp-jk-labels+rlu", {}, {"label_weights", "reliable_propagation"}),
+        ("sagn+sle", {}, {"reliable_propagation", "gamma"}),
+    ],
+)
+def test_settings_that_change_nothing_are_known(planted, method, settings, idle):
+    found = method_named(method)
+    chosen = found.settings_from({**found.fixed, **settings})
+    assert idle <= found.idle(planted, chosen).keys()
+    plain = method_named("gamlp-jk+rlu")
+    told = plain.idle(planted, plain.settings_from(plain.fixed)).keys()  # which reads them all but for these
+    assert idle & told <= {"decay"}

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shlex
 
 import pytest
 
@@ -158,3 +159,23 @@ def test_what_is_not_there_is_refused():
         experiment_named("citation").without(["gnn"])
     with pytest.raises(SettingsError, match="Nothing is left"):
         experiment_named("attention").without(["GAMLP"])
+
+
+def test_a_graph_directory_and_a_command_that_can_be_pasted(gamlp, files, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert gamlp("import", files.edges, files.nodes, "--out", tmp_path / "mine").code == 0
+    words = ("--graph", tmp_path / "mine", "--seeds", 1, "--memory", "64MiB", "--cache", tmp_path / "cache", *quick())
+    done = gamlp("paper", "jk-reference", *words, "--without", "noise", "--json")
+    assert done.code == 0, done.err
+    result = json.loads(done.out)
+    assert {cell["run"] for cell in result["cells"]} == {
+        f"runs/paper-jk-reference-mine/mine{settings}/gamlp-jk"
+        for settings in ("", "-jk_reference-features", "-jk_reference-none")
+    }
+    name, *pasted = shlex.split(result["command"])
+    assert (name, pasted[:2]) == ("gamlp", ["paper", "jk-reference"])
+    assert str(64 * 2**20) in pasted
+    assert str(tmp_path / "cache") in pasted
+    again = gamlp(*pasted, "--json")
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["cells"] == result["cells"]

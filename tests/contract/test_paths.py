@@ -26,6 +26,15 @@ PLAIN = [
     Case("gamlp-smoothing", settings={"feature_scaling": "standard"}),
     Case("gamlp-jk+rlu", settings={"storage": "float16"}),
     Case("gamlp-jk+rlu", settings={"rows": "labelled"}),
+    Case(
+        "gamlp-jk+rlu",
+        settings={
+            "jk_reference": "steps",
+            "label_weights": "residual",
+            "reliable_propagation": False,
+            "combined_dropout": 0.3,
+        },
+    ),
     Case("gamlp-jk+rlu+cs", "weighted"),
     Case("gamlp-jk+rlu", "directed"),
     Case("sign", "numbered", {"components": 2}),

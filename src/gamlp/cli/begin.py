@@ -39,11 +39,10 @@ def read_graph(
     Without a recipe, it is that of a known data set, else the one that adapts itself.
     """
     from gamlp.methods import method_named
-    from gamlp.recipes import load_recipe, recipe_names
+    from gamlp.recipes.recipe import load_recipe, usual_recipe
 
     source, engine = graph.source(), compute.choice()
-    if recipe is None:
-        recipe = source.what[0] if len(source.what) == 1 and source.what[0] in recipe_names() else "default"
+    recipe = recipe or usual_recipe(source.what)
     own = load_recipe(recipe).method
     for name in methods or [own]:
         method_named(name)
@@ -96,11 +95,3 @@ def new_folder(name: str) -> Path:
     stem = f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
     names = chain([stem], (f"{stem}-{number}" for number in count(2)))
     return next(folder for name in names if not (folder := Path("runs") / name).exists())
-
-
-def own_page(graph: Graph, run: Path) -> str:
-    """Write the page of a finished run, unless it is there, and return where."""
-    from gamlp.explain.report import write_report
-
-    page = run / "report.html"
-    return str(page if page.exists() else write_report(graph, run))

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from gamlp.cli import complete
-from gamlp.cli.begin import asked, new_folder, own_page, read_graph, taken_up
+from gamlp.cli.begin import asked, new_folder, read_graph, taken_up
 from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Recipe, Seed, Set, go_on
 from gamlp.cli.screen import say, screen, table
 
@@ -35,7 +35,7 @@ def compare(
     --set KEY=VALUE holds for every method that has the setting and does not fix it itself,
     --set METHOD.KEY=VALUE for one.
     """
-    from gamlp.explain.comparison import write_comparison
+    from gamlp.explain.comparison import write_pages
     from gamlp.runs import comparison as logic
 
     if resume is None:
@@ -47,9 +47,7 @@ def compare(
     folder = resume or out or new_folder(f"{read.name}-comparison")
     go_on("compare", folder)
     result = logic.compare(read, spec, folder=folder)
-    for row in result["rows"]:
-        own_page(read, folder / row["method"])
-    result["report"] = str(write_comparison([folder]))
+    result["report"] = str(write_pages(read, folder))
     return result, lambda: show(result)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 from rich.box import SIMPLE
 from typer import Argument, Option
 
-from gamlp.cli.begin import asked
+from gamlp.cli.begin import asked, read_source
 from gamlp.cli.options import Answer, ComputeOptions, Seed, Set, if_interrupted, refuse
 from gamlp.cli.screen import say, screen, table
 
@@ -21,7 +20,7 @@ def paper(
     ] = None,
     *,
     root: Annotated[Path | None, Option(help="The folder with data sets; usually data.")] = None,
-    graph: Annotated[str | None, Option(help="Another graph than the paper's; nothing was published of it.")] = None,
+    graph: Annotated[str | None, Option(help="Another data set or graph directory than the paper's.")] = None,
     without: Annotated[str | None, Option(help="Methods to leave out, with commas between.")] = None,
     set_: Set = None,
     seeds: Annotated[int | None, Option(help="How many seeds; by default as many as the paper.", min=1)] = None,
@@ -36,19 +35,23 @@ def paper(
         refuse("{option} was given without a NAME.\nName a table or figure of the list.", but=("root", "json", "seed"))
         return listed(root)
     from gamlp.paper.make import make
+    from gamlp.runs.spec import engine_options, shell_line
 
     experiment = experiment_named(name)
     if without:
         experiment = experiment.without([one.strip() for one in without.split(",") if one.strip()])
     if graph:
         experiment = experiment.on(graph)
-    folder = out or Path("runs") / "-".join(["paper", name, *([graph] if graph else [])])
-    given = {"root": root, "graph": graph, "without": without, "seeds": seeds, "seed": seed or None, "out": out}
-    words = [word for key, value in given.items() if value is not None for word in (f"--{key}", str(value))]
-    again = shlex.join(["gamlp", "paper", name, *words, *(word for one in set_ or [] for word in ("--set", one))])
-    if_interrupted(f"What is finished is kept; go on with: {again}")
+    folder = out or Path("runs") / "-".join(["paper", name, *([Path(graph).name] if graph else [])])
     own, engine = asked(set_, seed, seeds or experiment.seeds), compute.choice()
-    result = make(experiment, folder, root=root, engine=engine, device=compute.device, command=again, **own)
+    given = {"root": root, "graph": graph, "without": without, "seeds": seeds, "seed": seed or None, "out": out}
+    options = [(key, value) for key, value in given.items() if value is not None]
+    options += [*(("set", text) for text in set_ or []), *engine_options(engine, compute.device)]
+    again = shell_line(["paper", name], options)
+    if_interrupted(f"What is finished is kept; go on with: {again}")
+    result = make(
+        experiment, folder, root=root, engine=engine, device=compute.device, command=again, read=read_source, **own
+    )
     return result, partial(show, result, folder)
 
 

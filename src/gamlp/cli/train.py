@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from typer import Option
 
 from gamlp.cli import complete
-from gamlp.cli.begin import asked, new_folder, new_spec, own_page, taken_up
+from gamlp.cli.begin import asked, new_folder, new_spec, taken_up
 from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Recipe, Seed, Set, go_on
 from gamlp.cli.screen import say, screen, table
 
@@ -30,6 +30,7 @@ def train(
     compute: ComputeOptions,
 ) -> Answer:
     """Train a method on a graph and keep everything in a run directory."""
+    from gamlp.explain.report import own_page
     from gamlp.runs.run import begun, train_together
     from gamlp.train.distributed import joined
 
@@ -44,7 +45,7 @@ def train(
         result = train_together(read, spec, folder=folder, together=together)
         if result is None:
             return None
-        result["report"] = own_page(read, folder)
+        result["report"] = str(own_page(read, folder))
     return result, partial(show, result)
 
 

@@ -18,9 +18,9 @@ from typing import Any
 from gamlp.errors import InputError, MissingFileError
 from gamlp.explain.figures.chart import ACCENT, SECOND, Axes, Chart, label, legend_above, write_charts
 from gamlp.explain.finished_run import finished_record
-from gamlp.explain.report import render_page, text_of
-from gamlp.recipes import load_recipe
-from gamlp.runs.comparison import read_comparison
+from gamlp.explain.report import own_page, render_page, text_of
+from gamlp.graph.graph import Graph
+from gamlp.runs.comparison import published_in, read_comparison
 from gamlp.runs.spec import RunSpec, Spec, command_of
 from gamlp.storage.checksums import json_digest
 from gamlp.storage.files import write_text
@@ -60,6 +60,13 @@ def write_comparison(folders: Sequence[Path], *, out: Path | None = None) -> Pat
         raise InputError("Several runs were named, and no place for their page.\nName one, as --out side-by-side.html.")
     path = out or folders[0] / "report.html"
     return write_text(path, render(folders, beside=path.parent))
+
+
+def write_pages(graph: Graph, folder: Path) -> Path:
+    """Write the page of every method of a comparison that has none yet, and the one that sets them side by side."""
+    for run in runs_in(folder):
+        own_page(graph, run)
+    return write_comparison([folder])
 
 
 def write_comparison_figures(folders: Sequence[Path], folder: Path) -> list[Path]:
@@ -143,10 +150,7 @@ def summary_of(run: Path) -> RunSummary:
     if not (run / "run.json").is_file():
         raise MissingFileError(f"{run} has neither run.json nor comparison.json.\nName what train or compare made.")
     record = finished_record(run)
-    try:
-        mean, std = load_recipe(record["recipe"]).published.get(record["method"], (None, None))
-    except InputError:
-        mean, std = None, None
+    mean, std = published_in(record["recipe"]).get(record["method"], (None, None))
     return RunSummary(record["method"], run, record, mean and mean / 100, std and std / 100)
 
 

@@ -39,6 +39,12 @@ def write_report(graph: Graph, run_folder: Path, *, out: Path | None = None, see
     return write_text(out or run_folder / "report.html", render(open_run(graph, run_folder, seed=seed)))
 
 
+def own_page(graph: Graph, run_folder: Path) -> Path:
+    """Return report.html of a finished run, which is written unless it is there."""
+    page = run_folder / "report.html"
+    return page if page.exists() else write_report(graph, run_folder)
+
+
 def render(run: FinishedRun) -> str:
     """Return the page."""
     record = run.record

@@ -64,12 +64,12 @@ class Controlled(Layered):
 
 
 class LayeredSource(Source):
-    """Features are rows of ÂX already."""
+    """Features are rows of ÂX already, and the matrix is Â."""
 
-    @cached_property
+    @property
     def adjacency(self) -> Matrix:
         """The normalised matrix Â."""
-        return self.normalize(self.matrix)
+        return self.matrix
 
     @cached_property
     def view(self) -> Any:
@@ -100,10 +100,11 @@ class Sampled(Network):
     def source(cls, graph: Graph, train: Array, options: Options, scaling: Scaling, device: str) -> LayeredSource:
         """Return the graph as it is trained on, ÂX in place of X."""
         plain = super().source(graph, train, options, scaling, device)
-        received = plain.normalize(plain.matrix) @ plain.features
+        adjacency = plain.normalize(plain.matrix)
+        received = adjacency @ plain.features
         if sp.issparse(received) and received.nnz >= SPARSE_BELOW * np.prod(received.shape):
             received = received.toarray()
-        return LayeredSource(received, plain.matrix, plain.normalize, train, options, device)
+        return LayeredSource(received, adjacency, plain.normalize, train, options, device)
 
     def forward(self, view: Any) -> torch.Tensor:
         """View of n nodes → (n, C)."""

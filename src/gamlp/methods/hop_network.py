@@ -10,7 +10,7 @@ import numpy as np
 
 from gamlp.errors import SettingsError
 from gamlp.methods.base import Context, FittedMethod, Method, scaling_from, scaling_tensors
-from gamlp.model.registry import combiner_named
+from gamlp.model.registry import COMBINERS, combiner_named
 from gamlp.settings import Settings, settings_from
 from gamlp.train.prediction import Prediction
 
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
     from gamlp.propagate.subsets import Subset
     from gamlp.storage.files import Array
 
-LABELS = ("label_hops", "label_normalization", "label_self_loops", "label_layers", "label_weights", "label_folds")
+LABELS = (
+    "label_hops", "label_normalization", "label_self_loops", "label_layers", "label_weights", "label_folds",
+    "reliable_propagation",
+)  # fmt: skip
 STAGES = ("pseudo_labels", "reliable_propagation", "keep_stage", "threshold", "gamma")
 CONSISTENCY = ("consistency_decay", "consistency_threshold")
 SUBSETS = ("subsets", "subset_memory", "subset_turn")
-OF_COMBINERS = ("attention_activation", "attention_dropout", "decay", "jk_layers", "jk_reference")
 
 
 class HopNetwork(Method):
@@ -58,6 +60,7 @@ class HopNetwork(Method):
 
     def idle(self, graph: Graph, settings: Settings) -> dict[str, str]:
         """Return the settings that change nothing, each with the reason."""
+        own = combiner_named(settings.combiner).reads
         without = {
             f"{self.name} reads no labels": () if settings.labels else LABELS,
             f"{self.name} has one stage": () if self.staged else STAGES,
@@ -66,12 +69,17 @@ class HopNetwork(Method):
             if self.staged or settings.consistency
             else ("temperature", "reliable_from"),
             f"the combiner is {settings.combiner}": [
-                key for key in OF_COMBINERS if key not in combiner_named(settings.combiner).reads
+                key for name in COMBINERS for key in combiner_named(name).reads if key not in own
             ],
             "nothing is propagated": () if settings.hops else ("normalization", "self_loops"),
             "relations are merged": () if settings.relations == "subsets" else SUBSETS,
             "no embeddings are used": () if settings.featureless == "embeddings" else ("embedding", "embedding_file"),
-            "the classes themselves are learned": ("gamma",) if settings.pseudo_labels == "train" else (),
+            "the classes themselves are learned": ("gamma", "reliable_propagation")
+            if settings.pseudo_labels == "train"
+            else (),
+            f"the reference is {settings.jk_reference}": ()
+            if settings.jk_reference in ("hops", "steps")
+            else ("jk_layers",),
         }
         return {key: reason for reason, keys in without.items() for key in keys} | super().idle(graph, settings)
 

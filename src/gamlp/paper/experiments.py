@@ -76,10 +76,11 @@ class Experiment(Entry):
 
     def on(self, graph: str) -> Experiment:
         """Return it on another graph; settings of its columns stay."""
-        columns = dict.fromkeys(
-            column.model_copy(update={"graph": graph, "synth": ""}).model_dump_json() for column in self.columns
-        )
-        return self.model_copy(update={"columns": tuple(Column.model_validate_json(text) for text in columns)})
+        columns: list[Column] = []
+        for column in self.columns:
+            other = column.model_copy(update={"graph": graph, "synth": ""})
+            columns += [] if other in columns else [other]
+        return self.model_copy(update={"columns": tuple(columns)})
 
 
 @cache

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from gamlp.explain.figures.chart import ACCENT, BAR, INK, SECOND, SOFT, Chart, legend_above, write_charts
 from gamlp.explain.report import render_page
-from gamlp.runs.comparison_table import as_csv, percent
-from gamlp.storage.files import replacing
+from gamlp.runs.comparison_table import as_csv, markdown_table, percent
+from gamlp.storage.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,19 +35,14 @@ def write_results(result: Mapping[str, Any], folder: Path, charts: Sequence[Char
     charts = [*charts, *by_number(result["cells"])]
     rows = [{key: value for key, value in cell.items() if key != "set"} for cell in result["cells"]]
     texts = {"table.md": markdown(result), "table.csv": as_csv(rows), "report.html": page(result, charts)}
-    for name, text in texts.items():
-        with replacing(folder / name) as file:
-            file.write(text.encode())
-    return [*(folder / name for name in texts), *write_charts(charts, folder)]
+    return [*(write_text(folder / name, text) for name, text in texts.items()), *write_charts(charts, folder)]
 
 
 def markdown(result: Mapping[str, Any]) -> str:
     """Return all tables with their titles."""
     parts = [f"# {result['title']}", footnote(result)]
     for title, header, rows in tables(result):
-        lines = ["| " + " | ".join(header) + " |", "|---|" + "---:|" * (len(header) - 1)]
-        lines += ["| " + " | ".join(row) + " |" for row in rows]
-        parts += ([f"## {title}"] if title else []) + ["\n".join(lines)]
+        parts += [f"## {title}", markdown_table(header, rows)]
     return "\n\n".join(parts) + "\n"
 
 

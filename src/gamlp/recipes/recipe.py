@@ -58,6 +58,11 @@ def recipe_names() -> list[str]:
     return sorted(Path(file.name).stem for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
+def usual_recipe(what: Sequence[str]) -> str:
+    """Return the recipe of a graph, as it was named: that of a known data set, else the one that adapts itself."""
+    return what[0] if len(what) == 1 and what[0] in recipe_names() else "default"
+
+
 def load_recipe(name: str | Path) -> Recipe:
     """Load a recipe of the package by name, or a file of the user's own by path."""
     path = Path(name)

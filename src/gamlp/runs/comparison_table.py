@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gamlp.storage.files import replacing
+from gamlp.storage.files import write_text
 
 HEADER = ("method", "valid, %", "test, %", "published, %", "s/seed", "parameters", "MiB")
 
@@ -16,21 +16,21 @@ HEADER = ("method", "valid, %", "test, %", "published, %", "s/seed", "parameters
 def write_tables(record: Mapping[str, Any], folder: Path) -> None:
     """Write comparison.md and comparison.csv."""
     for name, text in {"comparison.md": markdown(record), "comparison.csv": as_csv(record["rows"])}.items():
-        with replacing(folder / name) as file:
-            file.write(text.encode())
+        write_text(folder / name, text)
 
 
 def markdown(record: Mapping[str, Any]) -> str:
     """Return a table with the best test accuracy in bold, and a line that says how it came about."""
-    rows = record["rows"]
-    best = best_row(rows)
-    lines = ["| " + " | ".join(HEADER) + " |", "|---|" + "---:|" * (len(HEADER) - 1)]
-    for index, row in enumerate(rows):
-        texts = cells(row)
-        if index == best:
-            texts[2] = f"**{texts[2]}**"
-        lines.append("| " + " | ".join(texts) + " |")
-    return f"# Methods on {record['dataset']}\n\n" + "\n".join(lines) + f"\n\n{footnote(record)}\n"
+    texts, best = [cells(row) for row in record["rows"]], best_row(record["rows"])
+    if best is not None:
+        texts[best][2] = f"**{texts[best][2]}**"
+    return f"# Methods on {record['dataset']}\n\n{markdown_table(HEADER, texts)}\n\n{footnote(record)}\n"
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return texts as a table, all columns but the first to the right."""
+    lines = ["| " + " | ".join(row) + " |" for row in (header, *rows)]
+    return "\n".join([lines[0], "|---|" + "---:|" * (len(header) - 1), *lines[1:]])
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shlex
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -143,17 +143,21 @@ def command_of(spec: Spec) -> str:
     options = [(name, getattr(spec, name)) for name in own]
     options += [("recipe", spec.recipe), ("seeds", len(spec.seeds)), ("seed", spec.seeds[0])]
     options += [("set", f"{key}={written_value(value)}") for key, value in spec.overrides.items()]
-    options += engine_options(spec)
-    words = ["gamlp", command, *spec.source.words()]
+    return shell_line([command, *spec.source.words()], [*options, *engine_options(spec.engine, spec.device)])
+
+
+def shell_line(words: Sequence[str], options: Iterable[tuple[str, Any]]) -> str:
+    """Return a command of gamlp with options, to be pasted; lists have commas between."""
+    line = ["gamlp", *words]
     for name, value in options:
-        words += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
-    return shlex.join(words)
+        line += [f"--{name}", ",".join(value) if isinstance(value, list) else str(value)]
+    return shlex.join(line)
 
 
-def engine_options(spec: Spec) -> list[tuple[str, Any]]:
+def engine_options(engine: EngineChoice, device: str) -> list[tuple[str, Any]]:
     """Return the options of engine and device that differ from the usual ones."""
-    found = dict(spec.engine) | {"engine": spec.engine.name, "device": spec.device}
-    usual = {"engine": usual_engine(spec.device, spec.engine.memory), "device": "cpu"}
+    found = dict(engine) | {"engine": engine.name, "device": device}
+    usual = {"engine": usual_engine(device, engine.memory), "device": "cpu"}
     names = ("engine", "memory", "address", "cache", "device")
     return [(name, found[name]) for name in names if found[name] != usual.get(name)]
 
