@@ -101,7 +101,7 @@ def test_vr_gcn_is_unbiased_whatever_it_remembers(planted):
     for _ in range(DRAWS):
         (batch,) = sampler(random)
         view = batch.view
-        assert view.adjacencies[0].values().numel() <= 8 * len(SEEDS)  # eight neighbours each
+        assert view.adjacencies[0].values.numel() <= 8 * len(SEEDS)  # eight neighbours each
         view.history[0].copy_(past)
         received = view.receive(0, hidden[view.nodes[0]]).numpy()
         assert torch.equal(view.history[0][view.nodes[0]], hidden[view.nodes[0]])  # it remembers these, and no others

@@ -9,8 +9,10 @@ import torch
 
 from gamlp.graph.graph import Adjacency
 from gamlp.message_passing import views as matrices
-from gamlp.message_passing.features import InputLinear, drop, features_of, scaled
+from gamlp.message_passing.features import InputLinear, features_of, scaled
+from gamlp.message_passing.networks import Convolution
 from gamlp.message_passing.pyg import layers
+from gamlp.message_passing.sparse import SparseMatrix, drop
 from gamlp.message_passing.views import view_of
 from gamlp.propagate.scaling import Scaling
 
@@ -45,7 +47,7 @@ def test_a_convolution_agrees_with_pygs_own_normalisation():
     features = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
     view = view_of(features, matrices.symmetric(PATH))
     plain = view_of(features, PATH)
-    ours, theirs = layers.GCNConv(4, 2, normalize=False), layers.GCNConv(4, 2)
+    ours, theirs = Convolution(4, 2), layers.GCNConv(4, 2)
     theirs.load_state_dict(ours.state_dict())
     torch.testing.assert_close(ours(view.features, view.adjacency), theirs(plain.features, plain.edges))
 
@@ -75,6 +77,24 @@ def test_mostly_zero_features_stay_sparse_and_give_the_same_product_and_gradient
     weight = read.weight.detach().clone().requires_grad_()
     (torch.from_numpy(features) @ weight + read.bias.detach()).square().sum().backward()
     torch.testing.assert_close(read.weight.grad, weight.grad)
+
+
+def test_a_product_and_its_gradient_by_hand_where_rows_and_columns_differ():
+    matrix = SparseMatrix.of(sp.csr_array(np.array([[0, 2, 0], [3, 0, 5]], np.float32)))
+    dense = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]], requires_grad=True)
+    product = matrix @ dense
+    torch.testing.assert_close(product, torch.tensor([[4.0, 40.0], [18.0, 180.0]]))
+    product.backward(torch.tensor([[1.0, 0.0], [0.0, 1.0]]))
+    torch.testing.assert_close(dense.grad, torch.tensor([[0.0, 3.0], [2.0, 0.0], [0.0, 5.0]]))
+
+
+def test_dropped_entries_are_the_same_in_the_product_and_in_its_gradient():
+    torch.manual_seed(0)
+    matrix = SparseMatrix.of(sp.csr_array(np.ones((30, 20), np.float32))).dropped(0.5, training=True)
+    dense = torch.randn(20, 3, requires_grad=True)
+    (matrix @ dense).backward(gradient := torch.randn(30, 3))
+    torch.testing.assert_close(dense.grad, matrix.to_dense().T @ gradient)
+    assert 0 < int((matrix.to_dense() == 0).sum()) < 600
 
 
 def test_dropout_of_sparse_features_keeps_the_mean():

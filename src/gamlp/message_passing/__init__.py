@@ -1,7 +1,8 @@
 """The methods GAMLP is compared with that pass messages in every step, through PyTorch Geometric (extra `pyg`).
 
 settings   what can be set                                            (imports neither torch nor PyG)
-features   scaling; features that are mostly zeros stay sparse; dropout
+sparse     a sparse matrix and its product with a quick gradient; dropout
+features   scaling; features that are mostly zeros stay sparse
 views      the whole graph or a part of it, as a network sees it, the adjacency normalised
 sampled    whole graph, sampled neighbours, clusters, random walks: what one epoch trains on
 network    what makes a method: the base class of all networks

@@ -16,7 +16,7 @@ import math
 import torch
 from torch import nn
 
-from gamlp.message_passing.networks import PredictFirst, thinned
+from gamlp.message_passing.networks import PredictFirst
 from gamlp.message_passing.settings import Options
 from gamlp.message_passing.views import View
 
@@ -37,8 +37,8 @@ class APGCN(PredictFirst):
         logits, halted, steps, rest = (torch.zeros_like(spread[:, :1]) for _ in range(4))
         going = torch.ones_like(halted, dtype=torch.bool)  # (n, 1), like all numbers of a node
         for step in range(1, self.options.iterations + 1):
-            adjacency = thinned(view.adjacency, self.options.edge_dropout) if self.training else view.adjacency
-            before, spread = spread, self.step(spread, adjacency)
+            adjacency = view.adjacency.dropped(self.options.edge_dropout, training=self.training)
+            before, spread = spread, adjacency @ spread
             reached = halted + self.halt(spread).sigmoid()
             ends = (reached >= HALTED) | (step == self.options.iterations)
             share = torch.where(ends, 1 - halted, reached)

@@ -22,6 +22,7 @@ from gamlp.message_passing.features import InputLinear, features_of
 from gamlp.message_passing.layerwise import Layered, LayeredSource, Sampled, drawn_columns
 from gamlp.message_passing.sampled import Sampler, around_batches
 from gamlp.message_passing.settings import Options
+from gamlp.message_passing.sparse import SparseMatrix
 from gamlp.message_passing.views import Matrix
 from gamlp.storage.files import Array
 
@@ -44,7 +45,7 @@ def seeds(source: LayeredSource) -> Sampler:
 class Adapted(Layered):
     """Sampled layers; of the topmost the squares of its matrix, and of its nodes q(u) and how often u was drawn."""
 
-    squares: torch.Tensor
+    squares: SparseMatrix
     chances: torch.Tensor
     times: torch.Tensor
     variance: torch.Tensor | None = None
@@ -93,7 +94,7 @@ class ASGCN(Sampled):
             return view
         matrix, chances, times = layers[-1]
         counts = torch.from_numpy(times.astype(np.float32)).to(source.device)
-        return Adapted(view.features, view.adjacencies, source.tensor(matrix.power(2)), chances, counts)
+        return Adapted(view.features, view.adjacencies, source.sparse(matrix.power(2)), chances, counts)
 
     def chances(self, source: LayeredSource, nodes: Array, block: Matrix) -> torch.Tensor:
         """Return q of the neighbours `nodes` of a layer, `block` (n, neighbours) being its part of Â."""

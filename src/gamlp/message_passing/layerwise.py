@@ -26,10 +26,11 @@ import torch
 from torch import nn
 
 from gamlp.graph.graph import Graph
-from gamlp.message_passing.features import SPARSE_BELOW, Features, InputLinear, csr_tensor, features_of
+from gamlp.message_passing.features import SPARSE_BELOW, Features, InputLinear, features_of
 from gamlp.message_passing.network import Network
 from gamlp.message_passing.sampled import Sampler, Source, around_batches
 from gamlp.message_passing.settings import Options
+from gamlp.message_passing.sparse import SparseMatrix
 from gamlp.message_passing.views import Matrix
 from gamlp.propagate.scaling import Scaling
 from gamlp.storage.files import Array
@@ -40,7 +41,7 @@ class Layered:
     """What the layers of one batch read: rows of ÂX (n⁰, F), and Â between layers, (nˡ⁺¹, nˡ), the lowest first."""
 
     features: Features
-    adjacencies: tuple[torch.Tensor, ...]
+    adjacencies: tuple[SparseMatrix, ...]
 
     def receive(self, number: int, hidden: torch.Tensor) -> torch.Tensor:
         """Return Â H, or an estimate of it.  (nˡ, hidden) → (nˡ⁺¹, hidden)."""
@@ -52,7 +53,7 @@ class Controlled(Layered):
     """Layers that estimate changes: `nodes` are those of each layer, `rows` their part of Â (nˡ⁺¹, N), `history` H̄."""
 
     nodes: tuple[torch.Tensor, ...]
-    rows: tuple[torch.Tensor, ...]
+    rows: tuple[SparseMatrix, ...]
     history: tuple[torch.Tensor, ...]  # (N, hidden)
 
     def receive(self, number: int, hidden: torch.Tensor) -> torch.Tensor:
@@ -75,16 +76,15 @@ class LayeredSource(Source):
     def view(self) -> Any:
         """The whole graph in every layer."""
         features = features_of(self.features).to(self.device)
-        return Layered(features, (self.tensor(self.adjacency),) * (self.options.layers - 1))
+        return Layered(features, (self.sparse(self.adjacency),) * (self.options.layers - 1))
 
     def layered(self, lowest: Array, matrices: list[Matrix]) -> Layered:
         """Make a view from the nodes of the lowest layer and the matrices between layers."""
-        return Layered(features_of(self.features[lowest]).to(self.device), tuple(map(self.tensor, matrices)))
+        return Layered(features_of(self.features[lowest]).to(self.device), tuple(map(self.sparse, matrices)))
 
-    def tensor(self, matrix: Matrix) -> torch.Tensor:
-        """Return a scipy matrix as a CSR tensor on the device; a copy, since scipy may sort the entries in place."""
-        parts = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data.copy())
-        return csr_tensor(*map(torch.from_numpy, parts), size=matrix.shape).to(self.device)
+    def sparse(self, matrix: Matrix) -> SparseMatrix:
+        """Return a scipy matrix as layers read it."""
+        return SparseMatrix.of(matrix).to(self.device)
 
 
 class Sampled(Network):
@@ -148,12 +148,12 @@ def controlled(source: LayeredSource) -> Sampler:
 
     def draw(seeds: Array, random: np.random.Generator) -> tuple[Array, Controlled]:
         nodes, drawn = seeds, list[Matrix]()
-        below, rows = list[torch.Tensor](), list[torch.Tensor]()
+        below, rows = list[torch.Tensor](), list[SparseMatrix]()
         for _ in range(layers):
             near = source.adjacency[nodes]
             sampled = some_of(near, source.options.fanout, random)
             nodes = np.unique(sampled.indices).astype(np.int64)
-            rows.insert(0, source.tensor(near))
+            rows.insert(0, source.sparse(near))
             drawn.insert(0, sampled[:, nodes])
             below.insert(0, torch.from_numpy(nodes).to(source.device))
         plain = source.layered(nodes, drawn)

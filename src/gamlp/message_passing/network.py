@@ -12,8 +12,9 @@ from torch import nn
 
 from gamlp.graph.graph import Graph
 from gamlp.message_passing import sampled, views
-from gamlp.message_passing.features import drop, scaled
+from gamlp.message_passing.features import scaled
 from gamlp.message_passing.settings import Options
+from gamlp.message_passing.sparse import drop
 from gamlp.methods.registry import BASES
 from gamlp.propagate.scaling import Scaling
 from gamlp.storage.files import Array

@@ -12,8 +12,9 @@
 
 `layers` counts the convolutions, in JKNet and ResGCN (at least two) the one that gives the logits too; DeeperGCN has a
 linear layer after them. A product with W comes before the product with Â: that is hidden instead of F columns a
-message, O(E·hidden). The layers are PyG's; the stacks of them (`torch_geometric.nn.models`) are ours, because their
-first layer must be `InputLinear`, which reads sparse features and drops single entries of them.
+message, O(E·hidden). Layers with weights of their own for the edges are PyG's. Products with Â are `SparseMatrix`'s,
+whose gradient is quick, and the stacks of layers (`torch_geometric.nn.models`) are ours: their first layer must be
+`InputLinear`, which reads sparse features and drops single entries of them.
 """
 
 from __future__ import annotations
@@ -27,19 +28,34 @@ from torch.nn import functional
 
 from gamlp.labels.reuse import reuse_labels
 from gamlp.message_passing import sampled, views
-from gamlp.message_passing.features import Features, InputLinear, csr_tensor, drop
+from gamlp.message_passing.features import Features, InputLinear
 from gamlp.message_passing.network import Network
 from gamlp.message_passing.pyg import layers
 from gamlp.message_passing.settings import Options
+from gamlp.message_passing.sparse import SparseMatrix
 from gamlp.message_passing.views import View
 
 
+class Convolution(nn.Module):
+    """H ↦ Â H W + b."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.lin, self.bias = nn.Linear(inputs, outputs, bias=False), nn.Parameter(torch.zeros(outputs))
+        nn.init.xavier_uniform_(self.lin.weight)
+
+    def forward(self, hidden: torch.Tensor, adjacency: SparseMatrix) -> torch.Tensor:
+        """(n, inputs), (n, n) → (n, outputs)."""
+        through: torch.Tensor = self.lin(hidden)
+        return adjacency @ through + self.bias
+
+
 class Convolutions(Network):
-    """Graph convolutions from width to width that take Â as it is; `entry` has the weights of the first."""
+    """Graph convolutions from width to width; `entry` has the weights of the first."""
 
     def __init__(self, widths: list[int], options: Options) -> None:
         super().__init__(options)
-        self.convolutions = nn.ModuleList(convolution(*pair) for pair in pairwise(widths))
+        self.convolutions = nn.ModuleList(Convolution(*pair) for pair in pairwise(widths))
         self.convolutions[0].lin = nn.Identity()
         self.entry = InputLinear(widths[0], widths[1], dropout=options.dropout, bias=False)
 
@@ -68,7 +84,7 @@ class JKNet(Convolutions):
     def __init__(self, view: View, classes: int, options: Options) -> None:
         super().__init__([view.features.shape[1], *[options.hidden] * max(1, options.layers - 1)], options)
         self.jump = layers.JumpingKnowledge(options.jumping)
-        self.last = convolution(options.hidden * (len(self.convolutions) if options.jumping == "cat" else 1), classes)
+        self.last = Convolution(options.hidden * (len(self.convolutions) if options.jumping == "cat" else 1), classes)
 
     def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
@@ -83,7 +99,7 @@ class ResGCN(Convolutions):
 
     def __init__(self, view: View, classes: int, options: Options) -> None:
         super().__init__([view.features.shape[1], *[options.hidden] * max(1, options.layers - 1)], options)
-        self.last = convolution(options.hidden, classes)
+        self.last = Convolution(options.hidden, classes)
 
     def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
@@ -101,15 +117,16 @@ class Neighbour(Network):
         widths = [*[options.hidden] * (options.layers - 1), classes]
         # both maps of the first layer side by side
         self.entry = InputLinear(view.features.shape[1], 2 * widths[0], dropout=options.dropout)
-        self.receive = layers.LGConv(normalize=False)
-        self.convolutions = nn.ModuleList(layers.GraphConv(*pair) for pair in pairwise(widths))
+        self.near = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
+        self.own = nn.ModuleList(nn.Linear(*pair, bias=False) for pair in pairwise(widths))
 
     def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
         near, own = self.entry(view.features).chunk(2, dim=1)
-        hidden = self.receive(near, view.adjacency) + own
-        for convolve in self.convolutions:
-            hidden = convolve(self.drop(hidden.relu()), view.adjacency)
+        hidden = view.adjacency @ near + own
+        for of_near, of_own in zip(self.near, self.own, strict=True):
+            hidden = self.drop(hidden.relu())
+            hidden = of_near(view.adjacency @ hidden) + of_own(hidden)
         return hidden
 
 
@@ -242,7 +259,6 @@ class PredictFirst(Network):
     def __init__(self, view: View, classes: int, options: Options) -> None:
         super().__init__(options)
         self.predict = Perceptron(view.features.shape[1], classes, options)
-        self.step = layers.LGConv(normalize=False)
 
     @property
     def entry(self) -> Any:
@@ -251,20 +267,15 @@ class PredictFirst(Network):
 
 
 class APPNP(PredictFirst):
-    """Spread the predictions by personalised PageRank.
-
-    The iteration is ours: PyG's own drops from what the iteration before has left, so that after ten with
-    edge_dropout = 0.5 one entry in a thousand remains and nothing is learned.
-    """
+    """Spread the predictions by personalised PageRank; every iteration drops other entries of Â."""
 
     def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
-        teleport, adjacency = self.options.teleport, view.adjacency
-        spread = predicted = self.predict(view.features)
+        teleport, spread = self.options.teleport, self.predict(view.features)
+        predicted = spread
         for _ in range(self.options.iterations):
-            if self.training:
-                adjacency = thinned(view.adjacency, self.options.edge_dropout)
-            spread = (1 - teleport) * self.step(spread, adjacency) + teleport * predicted
+            adjacency = view.adjacency.dropped(self.options.edge_dropout, training=self.training)
+            spread = (1 - teleport) * (adjacency @ spread) + teleport * predicted
         return spread
 
 
@@ -279,17 +290,6 @@ class DAGNN(PredictFirst):
         """View of n nodes → (n, C)."""
         hops = [self.predict(view.features)]
         for _ in range(self.options.iterations):
-            hops.append(self.step(hops[-1], view.adjacency))
+            hops.append(view.adjacency @ hops[-1])
         stacked = torch.stack(hops, dim=1)  # (n, K+1, C)
         return (self.score(stacked).sigmoid() * stacked).sum(dim=1)
-
-
-def convolution(inputs: int, outputs: int) -> Any:
-    """Return a graph convolution that takes Â as it is."""
-    return layers.GCNConv(inputs, outputs, normalize=False)
-
-
-def thinned(adjacency: torch.Tensor, share: float) -> torch.Tensor:
-    """Drop a share of the entries and scale up the others."""
-    values = drop(adjacency.values(), share, training=True)
-    return csr_tensor(adjacency.crow_indices(), adjacency.col_indices(), values, size=adjacency.shape)

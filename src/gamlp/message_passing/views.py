@@ -19,7 +19,8 @@ import torch
 
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Adjacency, Graph
-from gamlp.message_passing.features import Features, csr_tensor, features_of
+from gamlp.message_passing.features import Features, features_of
+from gamlp.message_passing.sparse import SparseMatrix
 
 Matrix = Any  # a scipy.sparse.csr_array
 ENHANCEMENT = np.float32(0.1)  # λ
@@ -29,12 +30,12 @@ ENHANCEMENT = np.float32(0.1)  # λ
 class View:
     """n nodes with their normalised adjacency; holds no label but the ones that are input.
 
-    features (n, F) dense or sparse; adjacency (n, n) CSR, row i weighs what node i receives; edges (2, E) the same
+    features (n, F) dense or sparse; adjacency (n, n), row i weighs what node i receives; edges (2, E) the same
     entries as (source, target); given (n,) the labels that are input, −1 = none.
     """
 
     features: Features
-    adjacency: torch.Tensor
+    adjacency: SparseMatrix
     edges: torch.Tensor
     given: torch.Tensor
 
@@ -45,11 +46,11 @@ class View:
 
 def view_of(features: Any, matrix: Matrix, device: str = "cpu") -> View:
     """Make a view from scaled features and a normalised matrix; no label is given."""
-    offsets, sources = (torch.from_numpy(each.astype(np.int64)) for each in (matrix.indptr, matrix.indices))
-    targets = torch.repeat_interleave(torch.arange(len(offsets) - 1), offsets.diff())
-    adjacency = csr_tensor(offsets, sources, torch.from_numpy(matrix.data), size=matrix.shape)
-    parts = adjacency, torch.stack([sources, targets]), torch.full((matrix.shape[0],), -1)
-    return View(features_of(features).to(device), *(part.to(device) for part in parts))
+    entries = matrix.tocoo()
+    edges = torch.from_numpy(np.stack([entries.col, entries.row]).astype(np.int64))
+    given = torch.full((matrix.shape[0],), -1)
+    adjacency = SparseMatrix.of(matrix).to(device)
+    return View(features_of(features).to(device), adjacency, edges.to(device), given.to(device))
 
 
 def matrix_of(adjacency: Adjacency) -> Matrix:
