@@ -403,3 +403,31 @@ def test_20_predict_takes_a_memory_limit(tables):
     copied = tables.write(tables.nodes, "copied.csv")
     words = (tables.edges_file, copied, "--memory", "64MiB")
     assert_stored(run, tables.ids, predicted(run, *words, out=tables.folder / "p.parquet"))
+
+
+def test_21_ids_in_a_column_of_another_name_are_no_feature(tables):
+    numbers = np.random.default_rng(1).permutation(NODES)  # row numbers too, but of other rows
+    csv.write_csv(
+        pa.table({"source": numbers[tables.source], "target": numbers[tables.target]}), tables.folder / "e.csv"
+    )
+    nodes = tables.nodes.drop_columns(["id"]).add_column(0, "node_id", pa.array(numbers))
+    run = tables.folder / "run"
+    words = (tables.folder / "e.csv", tables.write(nodes, "n.csv"), "--method", "sgc", "--seeds", 1, "--out", run)
+    code, _, err = gamlp("train", *words, *LINEAR, "--set", "epochs=20")
+    assert code == 0, err
+    assert "id = node_id, label = label, split = split, features = x0, x1, x2, … (4 columns)." in " ".join(err.split())
+    plain = train(tables, "sgc", "--set", "epochs=20", out="plain", quick=LINEAR)
+    np.testing.assert_array_equal(*(np.load(one / "seed-0" / "probabilities.npy") for one in (run, plain)))
+
+
+def test_22_a_run_remembers_what_it_ignored(tables):
+    nodes = tables.nodes.append_column("account_id", pa.array(np.arange(NODES) * 13))
+    doubled = tables.write(nodes, "doubled.csv")
+    words = (tables.edges_file, doubled, "--method", "sgc", "--seeds", 1, *LINEAR, "--set", "epochs=5")
+    assert "'account_id'" in gamlp("propagate", tables.edges_file, doubled, "--out", tables.folder / "hops")[2]
+    run = tables.folder / "run"
+    done("train", *words, "--ignore", "account_id", "--out", run)
+    for other in (tables.write(nodes, "again.csv"), tables.write(tables.nodes, "without.csv")):
+        assert_stored(run, tables.ids, predicted(run, tables.edges_file, other, out=tables.folder / "p.parquet"))
+    done("report", run)
+    assert re.search(r"gamlp train [^<]*--ignore account_id", (run / "report.html").read_text())

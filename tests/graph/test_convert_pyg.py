@@ -7,6 +7,7 @@ import torch
 from gamlp.errors import InputError, LabelError, ShapeError, SplitError
 from gamlp.graph.readers.convert import from_pyg
 from gamlp.graph.splits import Split
+from gamlp.graph.store import load_graph, save_graph
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # the library's own, while it is imported
@@ -39,12 +40,19 @@ def test_pyg_with_masks():
     assert [part.tolist() for part in (graph.split.train, graph.split.valid, graph.split.test)] == [[0, 1], [], [2]]
 
 
-def test_pyg_with_several_splits_takes_the_first():
-    mask = torch.tensor([[True, False], [True, False], [False, True]])
-    graph = from_pyg(pyg(y=torch.tensor([0, 1, 0]), train_mask=mask, val_mask=~mask, test_mask=mask & ~mask))
-    assert isinstance(graph.split, Split)
-    assert graph.split.train.tolist() == [0, 1]
-    assert graph.split.valid.tolist() == [2]
+def test_pyg_with_several_splits_uses_one_a_seed(tmp_path):
+    train = torch.tensor([[True, False], [True, True], [False, True]])
+    graph = from_pyg(pyg(y=torch.tensor([0, 1, 0]), train_mask=train, val_mask=~train, test_mask=torch.zeros(3) > 0))
+    save_graph(graph, tmp_path / "kept")
+    for one in (graph, load_graph(tmp_path / "kept")):
+        drawn = [one.split_for(seed) for seed in (0, 1, 2)]
+        assert [split.train.tolist() for split in drawn] == [[0, 1], [1, 2], [0, 1]]
+        assert [split.valid.tolist() for split in drawn] == [[2], [0], [2]]
+        assert one.split.fingerprint == graph.split.fingerprint
+    with pytest.raises(SplitError, match="node 0 for one"):
+        from_pyg(pyg(y=torch.tensor([0, 1, 0]), train_mask=train, val_mask=train, test_mask=train))
+    with pytest.raises(ShapeError, match=r"valid masks have the shape \(3, 3\)"):
+        from_pyg(pyg(y=torch.tensor([0, 1, 0]), train_mask=train, val_mask=torch.zeros(3, 3), test_mask=train))
 
 
 def test_pyg_weights_that_go_both_ways_are_not_doubled():

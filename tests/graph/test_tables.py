@@ -425,3 +425,51 @@ def test_pickled_arrays_are_refused(tmp_path, put):
 def test_negative_weights(put):
     with pytest.raises(NotFiniteError, match="weights"):
         read_tables(put("e.csv", "source,target,weight\n0,1,-1\n"), put("n.csv", "x\n1\n2\n"))
+
+
+SEVEN = "source,target\n70,71\n71,72\n"  # ids that are no row numbers
+
+
+@pytest.mark.parametrize("name", ["id", "node_id", "nodeId", "Node", "user_id", "whatever"])
+def test_the_column_that_edges_name_nodes_by_is_the_id(put, name):
+    nodes = put("n.csv", f"x,{name},label\n5,72,a\n6,71,b\n7,70,b\n")
+    graph = read_tables(put("e.csv", SEVEN), nodes)
+    assert graph.names is not None
+    assert graph.names.tolist() == [72, 71, 70]
+    assert graph.feature_names == ("x",)
+    assert dense(graph).tolist() == [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
+
+
+def test_of_two_ids_the_one_that_edges_know(put):
+    """As the Twitch graphs are published: `id` is another service's, `new_id` that of the edges."""
+    nodes = put("n.csv", "id,views,new_id\n7100,9,1\n7200,8,0\n7300,7,2\n")
+    graph = read_tables(put("e.csv", "from,to\n0,1\n1,2\n"), nodes)
+    assert graph.names is not None
+    assert graph.names.tolist() == [1, 0, 2]
+    assert "id = new_id" in graph.notes[0]
+    assert "'id' has another whole number in every row" in graph.notes[1]
+    assert graph.feature_names == ("id", "views")
+    assert read_tables(put("e.csv", "from,to\n0,1\n1,2\n"), nodes, ignore=["id"]).feature_names == ("views",)
+
+
+def test_row_numbers_stay_ids_where_no_column_is_one(put):
+    graph = read_tables(put("e.csv", "0,1\n1,2\n"), put("n.csv", "age,other_id\n5,900\n6,900\n7,901\n"))
+    assert graph.names is None
+    assert "id = the row number" in graph.notes[0]
+    assert graph.feature_names == ("age", "other_id")
+
+
+@pytest.mark.parametrize("name", ["label", "target", "class", "ml_target", "topicLabel"])
+def test_usual_names_of_the_label_and_what_was_taken_for_what(put, name):
+    nodes = put("n.csv", f"id,a,b,c,d,{name}\n0,1,1,1,1,x\n1,2,2,2,3,y\n")
+    graph = read_tables(put("links.csv", "id_2,id_1,weight\n0,1,2\n"), nodes)
+    assert graph.classes == ("x", "y")
+    assert graph.notes == (
+        "links.csv: source = id_1, target = id_2, weight = weight; n.csv: id = id, "
+        f"label = {name}, split = drawn anew for each seed, features = a, b, c, … (4 columns).",
+    )
+
+
+def test_a_column_to_be_ignored_that_is_not_there(put):
+    with pytest.raises(FormatError, match=r"--ignore weigth: no such column in .*n\.csv\.\nDid you mean 'width'"):
+        read_tables(put("e.csv", EDGES), put("n.csv", NODES), ignore=["weigth"])

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
+from gamlp.cli.begin import read_source
 from gamlp.cli.options import Answer, GraphOptions, Memory, Seed, if_interrupted
-from gamlp.cli.screen import screen, table
+from gamlp.cli.screen import note, screen, table
 from gamlp.errors import SettingsError, check_utf8
 
 if TYPE_CHECKING:
@@ -62,10 +63,12 @@ def import_(
     if self_loops and memory is None:
         raise SettingsError("--self-loops was given without --memory.\nGive both: without, self-loops are dropped.")
     if memory is None:
-        return described(import_small(source.read(), out, overwrite=overwrite))
-    limit = parse_size(memory)
+        return described(import_small(read_source(source), out, overwrite=overwrite))
+    limit, files = parse_size(memory), source.open()
+    for text in files.notes:
+        note(text)
     if_interrupted(KEPT_BESIDE.format(out))
-    return described(import_files(out, source.open(), memory=limit, self_loops=self_loops, overwrite=overwrite))
+    return described(import_files(out, files, memory=limit, self_loops=self_loops, overwrite=overwrite))
 
 
 def import_small(graph: Graph, out: Path, *, overwrite: bool) -> dict[str, Any]:

@@ -5,7 +5,7 @@
 typer makes options of a function's parameters. `spelled_out` shows it a signature in which the fields of the objects
 stand in their place (what, root, column, …), and makes the objects of what was given:
 
-    def train(what, root, column, features, directed, engine, memory, address, cache, device, seeds=3, json=False)
+    def train(what, root, column, ignore, features, directed, engine, …, seeds=3, json=False)
 
 Every command takes --json and --seed, and runs below progress bars. It returns its result and the words that people
 read instead of it.
@@ -67,6 +67,9 @@ class GraphOptions:
         list[str] | None,
         Option(metavar="ROLE=NAME", help="Which column is source, target, weight, id, label or split."),
     ] = None
+    ignore: Annotated[
+        list[str] | None, Option(metavar="COLUMN", help="A column of the node table that is no feature; repeatable.")
+    ] = None
     features: Annotated[Path | None, Option(help="A .npy file with one row of features per node.")] = None
     directed: Annotated[
         bool | None, Option("--directed/--undirected", help="Keep the direction of edges from files.")
@@ -79,9 +82,9 @@ class GraphOptions:
         columns = dict(pair(text, "--column") for text in self.column or [])
         columns = {**(usual.columns if usual else {}), **columns}  # type: ignore[dict-item]
         directed = (usual.directed if usual else False) if self.directed is None else self.directed
-        source = GraphSource.named(
-            self.what, root=self.root, columns=columns, features=self.features, directed=directed
-        )
+        ignore = (usual.ignore if usual else ()) if self.ignore is None else tuple(self.ignore)
+        more: dict[str, Any] = {"columns": columns, "ignore": ignore, "features": self.features, "directed": directed}
+        source = GraphSource.named(self.what, root=self.root, **more)
         if self.root is not None and source.root is None:
             raise SettingsError(
                 f"--root {self.root} was given for '{source.title}', which is not looked for below a root.\n"

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gamlp.runs.record import Record
     from gamlp.storage.files import Array
 
-OF_ANOTHER = ("column", "features", "directed", "engine", "memory", "address", "cache", "device")
+OF_ANOTHER = ("column", "ignore", "features", "directed", "engine", "memory", "address", "cache", "device")
 NO_GRAPH = (
     "{option} was given, and no graph after the run: the run's own graph is read, and its predictions are there.\n"
     "Leave the option out, or name a graph."
@@ -71,16 +71,17 @@ def predict(
 
 def another_source(graph: GraphOptions, record: Record) -> GraphSource:
     """Return the source of another graph, read as the run's graph was where both are files of tables."""
-    from gamlp.graph.readers.table import PARQUET, TEXT, kind_of, open_table
+    from gamlp.graph.readers.table import is_table, open_table
 
     files = [Path(word) for word in graph.what or []]
-    if record.source is None or not all(file.is_file() and kind_of(file) in (*PARQUET, *TEXT) for file in files):
+    if record.source is None or not all(file.is_file() and is_table(file) for file in files):
         return graph.source()
     names = {name for file in files for name in open_table(file).names}
     needed = {
         role: name for role, name in record.source.columns.items() if role not in ("label", "split") or name in names
     }
-    return graph.source(record.source.model_copy(update={"columns": needed}))
+    ignored = tuple(name for name in record.source.ignore if name in names)
+    return graph.source(record.source.model_copy(update={"columns": needed, "ignore": ignored}))
 
 
 def check_out(out: Path, source: GraphSource | None) -> None:

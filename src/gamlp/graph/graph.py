@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gamlp.errors import IdError, LabelError, NotFiniteError, SettingsError, ShapeError, SplitError, did_you_mean
-from gamlp.graph.splits import Split, SplitRule
+from gamlp.graph.splits import AnySplit, Split, SplitRule
 from gamlp.storage.array_reader import ArrayReader, chunks
 from gamlp.storage.files import Array, digest
 from gamlp.storage.threads import prefetch, ranges
@@ -100,7 +100,7 @@ class Graph:
     features: Array  # (N, F) float32, in memory or memory-mapped
     labels: Array  # (N,) int64, −1 = unknown
     classes: tuple[str, ...] = ()  # the C class names, in the order of the label numbers
-    split: Split | SplitRule = field(default_factory=SplitRule)  # fixed, or drawn anew for each seed
+    split: AnySplit = field(default_factory=SplitRule)  # fixed, one of several, or drawn anew for each seed
     names: Array | None = None  # (N,) the ids that came in, strings or integers; None = 0…N−1
     name: str = "graph"
     feature_names: tuple[str, ...] | None = None  # of the F columns; None where they came as a matrix
@@ -146,7 +146,7 @@ class Graph:
 
     def split_for(self, seed: int) -> Split:
         """Return the fixed split, or the one that `seed` draws."""
-        return self.split.draw(self.labels, seed) if isinstance(self.split, SplitRule) else self.split
+        return self.split.draw(self.labels, seed)
 
     def with_columns(self, names: Sequence[str] | None) -> Graph:
         """Return the graph with its features in the order of `names`; columns without names stay as they are."""
@@ -169,8 +169,7 @@ class Graph:
         check_labels(self.labels, self.nodes, self.classes)
         if self.names is not None and len(self.names) != self.nodes:
             raise ShapeError(f"There are {len(self.names):,} node names for {self.nodes:,} nodes.\nGive one per node.")
-        if isinstance(self.split, Split):
-            self.split.check(self.nodes)
+        self.split.check(self.nodes)
         return self
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from gamlp.errors import IdError, SettingsError, ShapeError, did_you_mean
 from gamlp.graph.graph import Adjacency, Graph, check_features, check_labels, column_order
-from gamlp.graph.splits import Split
+from gamlp.graph.splits import Splits
 from gamlp.storage.files import Array, digest
 
 
@@ -125,14 +125,16 @@ class HeteroGraph(Graph):
             if kind.described:
                 check_features(self.features[kind.start : kind.stop], kind.nodes)
         check_labels(self.labels, self.nodes, self.classes)
-        if isinstance(self.split, Split):
-            self.split.check(self.nodes)
-            last = max(int(ids.max(initial=-1)) for ids in self.split.sets.values())
-            if last >= self.target.stop:
-                raise IdError(
-                    f"The split names node {last:,}, there are {self.target.nodes:,} nodes of '{self.target.name}'.\n"
-                    "Train, valid and test nodes are of the target type."
-                )
+        if isinstance(self.split, Splits):
+            self.split.check(self.target.nodes)
+            return self
+        self.split.check(self.nodes)
+        last = max((int(ids.max(initial=-1)) for ids in self.split.sets.values()), default=-1)
+        if last >= self.target.stop:
+            raise IdError(
+                f"The split names node {last:,}, there are {self.target.nodes:,} nodes of '{self.target.name}'.\n"
+                "Train, valid and test nodes are of the target type."
+            )
         return self
 
 

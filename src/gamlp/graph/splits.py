@@ -1,7 +1,7 @@
 """Which nodes train, which choose the epoch, which test.
 
-A split is fixed by the data set, or drawn by a rule, anew for each seed. Test labels are read by the final evaluation
-only.
+A split is fixed by the data set, or one of several fixed ones, a seed each, or drawn by a rule, anew for each seed.
+Test labels are read by the final evaluation only.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gamlp.errors import IdError, SplitError
+from gamlp.errors import IdError, ShapeError, SplitError
 from gamlp.storage.files import Array, digest
 
 
@@ -31,6 +31,10 @@ class Split:
     def fingerprint(self) -> str:
         """A hash of the three sets."""
         return digest(self.train, self.valid, self.test)
+
+    def draw(self, labels: Array, seed: int) -> Split:
+        """Return itself: it is the same for every seed."""
+        return self
 
     def check(self, nodes: int) -> None:
         """Refuse ids that name no node, and sets that overlap."""
@@ -61,6 +65,41 @@ class Split:
             raise SplitError("All training nodes have the same class.\nAt least two classes are needed to learn from.")
 
 
+@dataclass(frozen=True, eq=False)
+class Splits:
+    """S fixed splits as masks (N, S): seed s takes column s, and after the last the first again."""
+
+    train: Array
+    valid: Array
+    test: Array
+
+    @property
+    def sets(self) -> dict[str, Array]:
+        """The three masks by their names."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}
+
+    @property
+    def fingerprint(self) -> str:
+        """A hash of all splits."""
+        return digest("splits", self.train, self.valid, self.test)
+
+    def draw(self, labels: Array, seed: int) -> Split:
+        """Return the split of a seed."""
+        column = seed % self.train.shape[1]
+        return Split(*(np.flatnonzero(mask[:, column]) for mask in self.sets.values()))
+
+    def check(self, nodes: int) -> None:
+        """Refuse masks of other shapes than (N, S), and sets that overlap."""
+        for name, mask in self.sets.items():
+            if mask.shape != (nodes, self.train.shape[1]):
+                raise ShapeError(
+                    f"The {name} masks have the shape {mask.shape} for {nodes:,} nodes and {self.train.shape[1]} "
+                    "splits.\nGive one value per node and split."
+                )
+        for column in range(self.train.shape[1]):
+            self.draw(self.train, column).check(nodes)
+
+
 @dataclass(frozen=True)
 class SplitRule:
     """How to draw a split from the labelled nodes: so many of each class (≥ 1), or such a share of each (< 1).
@@ -72,9 +111,17 @@ class SplitRule:
     valid: float = 0.2
 
     @property
+    def sets(self) -> dict[str, Array]:
+        """Nothing: they are drawn."""
+        return {}
+
+    @property
     def fingerprint(self) -> str:
         """A hash of the rule."""
         return digest(repr(self))
+
+    def check(self, nodes: int) -> None:
+        """Accept any graph."""
 
     def draw(self, labels: Array, seed: int) -> Split:
         """Draw the split of `seed`; the rest of the labelled nodes are for testing. Without labels all are empty."""
@@ -95,3 +142,6 @@ class SplitRule:
         if train + valid >= members and self.train >= 1:
             return max(1, members // 2), members // 4
         return train, min(valid, members - train)
+
+
+AnySplit = Split | Splits | SplitRule

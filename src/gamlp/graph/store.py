@@ -2,7 +2,7 @@
 
     indptr, indices, weights?   the adjacency by rows            features   (N, F) float32
     labels                      (N,) int64, −1 = unknown         names?     (N,) integers, or strings as UTF-8 bytes
-    train, valid, test          node ids, where the split is fixed; else graph.json holds the rule
+    train, valid, test          node ids, where the split is fixed, masks (N, S) of S splits; else graph.json has a rule
     graph.json                  format version, name, classes, names of the features where they have any, and of each
                                 array shape, dtype, bytes and checksum
 
@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
 from gamlp.graph.graph import Adjacency, Graph, check_finite, check_labels
-from gamlp.graph.splits import Split, SplitRule
+from gamlp.graph.splits import AnySplit, Split, SplitRule, Splits
 from gamlp.storage.checksums import changed
 from gamlp.storage.directories import making
 from gamlp.storage.files import Array, array_header, digest, read_array, read_json, replacing, write_array, write_json
@@ -60,7 +60,8 @@ def load_graph(folder: Path, *, verify: bool = True) -> Graph:
     rule, names, columns = contents.get("split_rule"), arrays.get("names"), contents.get("feature_names")
     adjacency = Adjacency(arrays["indptr"], arrays["indices"], arrays.get("weights"))
     classes = tuple(str(name) for name in contents["classes"])
-    split = SplitRule(rule["train"], rule["valid"]) if rule else Split(*(arrays[key] for key in SETS))
+    sets = [] if rule else [arrays[key] for key in SETS]
+    split = SplitRule(rule["train"], rule["valid"]) if rule else (Splits if sets[0].ndim == 2 else Split)(*sets)
     names = np.char.decode(names, "utf-8") if names is not None and names.dtype.kind == "S" else names
     columns = None if columns is None else tuple(str(name) for name in columns)
     graph = Graph(adjacency, arrays["features"], arrays["labels"], classes, split, names, contents["name"], columns)
@@ -82,7 +83,7 @@ def check_place(folder: Path, *, overwrite: bool) -> None:
 
 
 def write_contents(
-    folder: Path, *, name: str, classes: Sequence[str], split: Split | SplitRule, feature_names: Sequence[str] | None
+    folder: Path, *, name: str, classes: Sequence[str], split: AnySplit, feature_names: Sequence[str] | None
 ) -> dict[str, Any]:
     """Write graph.json for the arrays that are in the folder, and return it."""
     paths = [folder / f"{key}.npy" for key in ARRAYS]
@@ -135,7 +136,7 @@ def parts(graph: Graph) -> dict[str, Array]:
         "features": np.ascontiguousarray(graph.features),
         "labels": graph.labels,
         "names": names if names is None or names.dtype.kind in "iu" else np.char.encode(names.astype(str), "utf-8"),
-        **(graph.split.sets if isinstance(graph.split, Split) else {}),
+        **graph.split.sets,
     }
     return {key: array for key, array in arrays.items() if array is not None}
 

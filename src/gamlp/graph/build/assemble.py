@@ -17,7 +17,7 @@ import numpy as np
 from gamlp.errors import FormatError, LabelError, ShapeError, SplitError
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
-from gamlp.graph.splits import Split, SplitRule
+from gamlp.graph.splits import AnySplit, Split, SplitRule, Splits
 from gamlp.storage.files import Array
 
 UNKNOWN = -1
@@ -32,11 +32,12 @@ def assemble(
     labels: Any = None,
     classes: tuple[str, ...] | None = None,
     weights: Array | None = None,
-    split: Split | SplitRule | None = None,
+    split: AnySplit | None = None,
     names: Array | None = None,
     name: str = "graph",
     symmetric: bool = True,
     feature_names: tuple[str, ...] | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Graph:
     """Put a graph together from edge ends (E,), features (N, F) and labels (N,), and check it.
 
@@ -45,7 +46,8 @@ def assemble(
     features = as_features(features)
     adjacency = adjacency_from_edges(source, target, nodes=len(features), weights=weights, symmetric=symmetric)
     labels, classes = as_labels(labels, classes, len(features))
-    return Graph(adjacency, features, labels, classes, split or SplitRule(), names, name, feature_names).check()
+    plain = (adjacency, features, labels, classes, split or SplitRule(), names, name, feature_names)
+    return Graph(*plain, notes=notes).check()
 
 
 def as_labels(labels: Any, classes: tuple[str, ...] | None, nodes: int) -> tuple[Array, tuple[str, ...]]:
@@ -64,8 +66,14 @@ def as_features(values: Any) -> Array:
         return np.ascontiguousarray(values, dtype=np.float32)
 
 
-def as_split(train: Any, valid: Any, test: Any, *, nodes: int) -> Split:
-    """Make a split of three sets, each given as node ids or as a mask over the nodes."""
+def as_split(train: Any, valid: Any, test: Any, *, nodes: int) -> Split | Splits:
+    """Make a split of three sets, each given as node ids or as a mask over the nodes; of masks (N, S) several."""
+    masks = [np.asarray(part) for part in (train, valid, test)]
+    if masks[0].ndim == 2 and masks[0].shape[1] > 1:
+        shape = (nodes, masks[0].shape[1])
+        wide = (mask[:, None] if mask.ndim == 1 and mask.dtype.kind == "b" else mask for mask in masks)
+        return Splits(*(np.broadcast_to(mask, shape) if mask.shape == (nodes, 1) else mask for mask in wide))
+    train, valid, test = (mask[:, 0] if mask.ndim == 2 and mask.shape[1] == 1 else mask for mask in masks)
     return Split(as_ids(train, "train", nodes), as_ids(valid, "valid", nodes), as_ids(test, "test", nodes))
 
 
@@ -76,7 +84,7 @@ def named_split(words: Sequence[str | None], *, place: Callable[[int], str]) -> 
         if word and word not in SETS:
             raise SplitError(f"{place(at)}: the split is '{words[at]}'.\nExpected train, valid, test or nothing.")
     sets = np.array([SETS.get(word, -1) for word in plain])
-    return as_split(*(np.flatnonzero(sets == number) for number in range(3)), nodes=len(plain))
+    return Split(*(np.flatnonzero(sets == number) for number in range(3)))
 
 
 def as_ids(values: Any, which: str, nodes: int) -> Array:

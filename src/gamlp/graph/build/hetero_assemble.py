@@ -18,7 +18,7 @@ from gamlp.graph.build.assemble import as_features, as_labels
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import check_features
 from gamlp.graph.hetero import HeteroGraph, NodeType, Relation, added
-from gamlp.graph.splits import Split, SplitRule
+from gamlp.graph.splits import AnySplit, SplitRule
 from gamlp.storage.files import Array
 
 
@@ -30,7 +30,7 @@ class TypeParts:
     features: Any = None  # (nodes, width)
     labels: Any = None  # (nodes,)
     classes: tuple[str, ...] | None = None  # with these, the labels are class numbers already
-    split: Split | SplitRule | None = None
+    split: AnySplit | None = None
     names: Array | None = None
     feature_names: tuple[str, ...] | None = None
 

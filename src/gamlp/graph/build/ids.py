@@ -96,6 +96,17 @@ def id_values(column: Any, *, path: Path) -> Any:
         raise FormatError(f"{path}: ids of type {column.type} ({error}).\nIds are whole numbers or strings.") from error
 
 
+def spelled(column: Any) -> Any:
+    """Return ids as strings, for comparing those of two tables; what cannot be an id is empty."""
+    column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    try:
+        whole = pc.cast(column, pa.int64()) if pa.types.is_floating(column.type) else column
+        return pc.cast(whole, pa.string())
+    except pa.ArrowException:
+        return pa.nulls(len(column), pa.string())
+
+
 def as_integers(strings: Any) -> Any:
     """Return strings of a text file as integers if each is written as an integer is (007 is not), else as they are."""
     try:

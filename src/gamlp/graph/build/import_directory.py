@@ -24,7 +24,6 @@ from gamlp.graph.build.external_csr import build_adjacency, read_state
 from gamlp.graph.graph import check_labels
 from gamlp.graph.readers.nodes import NodeTable
 from gamlp.graph.readers.tables import GraphFiles
-from gamlp.graph.splits import Split
 from gamlp.graph.store import CONTENTS, check_place, write_by_columns, write_chunks, write_contents
 from gamlp.storage.directories import put_in_place
 from gamlp.storage.files import digest, read_array, write_array, write_json
@@ -52,10 +51,9 @@ def import_files(
         check_labels(labels, nodes, classes)
         write_array(folder / "labels.npy", labels)
         split = files.nodes.split()
-        if isinstance(split, Split):
-            split.check(nodes)
-            for name, part in split.sets.items():
-                write_array(folder / f"{name}.npy", part)
+        split.check(nodes)
+        for name, part in split.sets.items():
+            write_array(folder / f"{name}.npy", part)
         build(folder, files.edges.between(ids, ids), nodes, options)
         names = files.nodes.feature_names
         return finish(folder, out, name=files.name, classes=classes, split=split, feature_names=names)

@@ -16,7 +16,7 @@ from gamlp.graph.build.assemble import as_split, assemble, named_split
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
-from gamlp.graph.splits import Split, SplitRule
+from gamlp.graph.splits import AnySplit, Split, Splits
 from gamlp.storage.files import Array
 
 
@@ -25,7 +25,7 @@ def from_scipy(
     features: Any,
     labels: Any = None,
     *,
-    split: Split | SplitRule | None = None,
+    split: AnySplit | None = None,
     names: Any = None,
     symmetric: bool = True,
     name: str = "graph",
@@ -60,7 +60,7 @@ def from_scipy(
 def from_pyg(data: Any, *, symmetric: bool = True, name: str = "graph") -> Graph:
     """Take a graph from a PyTorch Geometric `Data`: x, edge_index, and where there are any edge_weight, y and masks.
 
-    Of masks with several columns, one per split, the first is taken; without masks, the split is drawn.
+    Masks with several columns are several splits, a seed each; without masks, the split is drawn.
     """
     for key in ("x", "edge_index"):
         if getattr(data, key, None) is None:
@@ -139,13 +139,13 @@ def plain(values: Any) -> Any:
     return values if values is None or hasattr(values, "toarray") else np.asarray(values)
 
 
-def split_of(data: Any, nodes: int) -> Split | None:
-    """Return the split that the masks make, or None where there is no training mask."""
+def split_of(data: Any, nodes: int) -> Split | Splits | None:
+    """Return the split, or the splits, that the masks make, or None where there is no training mask."""
     masks = [plain(getattr(data, f"{part}_mask", None)) for part in ("train", "val", "test")]
     if masks[0] is None:
         return None
     sets = [np.zeros(nodes, dtype=bool) if mask is None else mask.astype(bool) for mask in masks]
-    return as_split(*(mask[:, 0] if mask.ndim == 2 else mask for mask in sets), nodes=nodes)
+    return as_split(*sets, nodes=nodes)
 
 
 def node_features(nodes: list[tuple[Any, dict[str, Any]]], wanted: list[str]) -> Array:

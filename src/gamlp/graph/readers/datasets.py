@@ -146,7 +146,7 @@ def are_files(given: Sequence[str | Path], table_options: dict[str, Any]) -> boo
     if not known and first.exists() and not first.is_file() and not first.is_dir():
         raise FormatError(f"{first} is not a regular file.\nA file of edges, or a graph directory, was expected.")
     files = first.is_file() and not known
-    options = sorted(key for key, value in table_options.items() if value not in (None, False))
+    options = sorted(key for key, value in table_options.items() if value not in (None, False, ()))
     if options and not files:
         raise SettingsError(
             f"{', '.join(options)} was given for '{given[0]}', which is not a file.\n"

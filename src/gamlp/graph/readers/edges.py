@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamlp.errors import FormatError, ShapeError
-from gamlp.graph.build.ids import NodeIds
+from gamlp.graph.build.ids import NodeIds, spelled
 from gamlp.graph.readers.npz_arrays import members, read_member
 from gamlp.graph.readers.table import ArrayTable, Table, file_key, open_table
 from gamlp.progress import progress
@@ -21,8 +21,9 @@ from gamlp.storage.files import Array, read_array
 if TYPE_CHECKING:
     from gamlp.graph.build.sorting import Edges
 
-SOURCES = ("source", "src", "from")
-TARGETS = ("target", "dst", "to")
+SOURCES = ("source", "src", "from", "source_id", "src_id", "from_id", "id_1", "id1", "node_1", "node1")
+TARGETS = ("target", "dst", "to", "target_id", "dst_id", "to_id", "id_2", "id2", "node_2", "node2")
+SAMPLE = 2**14  # edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,20 @@ class EdgeList:
     def key(self) -> str:
         """Say what is read: another key, other edges."""
         return f"{file_key(self.table.path)} {self.columns}"
+
+    @property
+    def roles(self) -> str:
+        """Say what was taken for what, in a few words."""
+        words = zip(("source", "target", "weight"), self.columns, strict=False)
+        return f"{self.table.path.name}: {', '.join(f'{role} = {name}' for role, name in words)}"
+
+    def sample(self) -> Any:
+        """Return the different ends of the first edges, as strings."""
+        ends = self.columns[:2]
+        for _, batch in self.table.chunks(ends, dict.fromkeys(ends, "string")):
+            some = batch.slice(0, SAMPLE)
+            return pc.unique(pa.chunked_array([spelled(column) for column in some.columns])).drop_null()
+        return pa.array([], pa.string())
 
     def between(self, sources: NodeIds, targets: NodeIds) -> EdgeList:
         """Return the same edges between other nodes."""

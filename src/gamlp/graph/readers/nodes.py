@@ -7,24 +7,29 @@ read, and written as names in a second reading.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from gamlp.errors import FormatError, ShapeError
+from gamlp.errors import FormatError, ShapeError, did_you_mean
 from gamlp.graph.build.assemble import as_split, encode_labels, named_split
-from gamlp.graph.build.ids import NodeIds, as_integers, id_values
+from gamlp.graph.build.ids import INTEGER, NodeIds, as_integers, id_values, spelled
 from gamlp.graph.readers.columns import feature_chunks, feature_names, feature_types, label_values, words_named
+from gamlp.graph.readers.edges import EdgeList
 from gamlp.graph.readers.npz_arrays import members, read_member
-from gamlp.graph.readers.table import ArrayTable, Table, file_key, open_table
-from gamlp.graph.splits import Split, SplitRule
+from gamlp.graph.readers.table import ArrayTable, Table, file_key, is_table, open_table
+from gamlp.graph.splits import AnySplit, Split, SplitRule, Splits
 from gamlp.progress import progress
 from gamlp.storage.files import Array, read_array
+
+IDS = ("id", "node_id", "node", "name")
+LABELS = ("label", "labels", "target", "class", "*_label", "*_target")
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,7 @@ class NodeColumns:
     id: str | None = None
     label: str | None = None
     split: str | None = None
+    ignored: tuple[str, ...] = ()  # no features, though they are there
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +52,7 @@ class NodeTable:
     features: Array | Table | None = None  # a matrix (N, F), mapped, or columns of numbers
     feature_columns: tuple[str, ...] = ()  # of a table of features
     known: tuple[Array, tuple[str, ...]] | None = None  # labels and classes, where no column holds them
-    sets: Split | None = None  # where no column holds the split
+    sets: Split | Splits | None = None  # where no column holds the split
     paths: tuple[Path, ...] = ()  # all files, for the key
 
     @property
@@ -92,7 +98,7 @@ class NodeTable:
             return np.full(self.nodes, -1, dtype=np.int64), ()
         return encode_labels(label_values(self.table.column(self.columns.label), text=self.table.is_text))
 
-    def split(self) -> Split | SplitRule:
+    def split(self) -> AnySplit:
         """Return the split that is given, or the usual rule."""
         name, table = self.columns.split, self.table
         if self.sets is not None or table is None or name is None:
@@ -130,6 +136,31 @@ class NodeTable:
             filled += len(rows)
         return features
 
+    def doubts(self) -> list[str]:
+        """Warn of feature columns that look like ids: a whole number of its own in every row, or the row's number."""
+        if not isinstance(self.features, Table):
+            return []
+        like_ids = {*self.features.named((*IDS, "*_id")), *self.features.names[:1]}
+        return [
+            f"{self.features.path.name}: column '{name}' has another whole number in every row, and was taken as a "
+            f"feature. If it is an id: --ignore {name}, or --column id={name}."
+            for name in self.feature_columns
+            if name in like_ids and all_different(self.features.column(name))
+        ]
+
+    @property
+    def roles(self) -> str:
+        """Say what was taken for what, in a few words; nothing of arrays."""
+        if self.table is None or self.known is not None:
+            return ""
+        found = self.columns
+        words = [f"id = {found.id or 'the row number'}", f"label = {found.label or 'none'}"]
+        words.append(f"split = {found.split or 'drawn anew for each seed'}")
+        if self.feature_columns:
+            some, count = ", ".join(self.feature_columns[:3]), len(self.feature_columns)
+            words.append(f"features = {some}{f', … ({count:,} columns)' if count > 3 else ''}")
+        return f"{self.table.path.name}: {', '.join(words)}"
+
     def parts(self, *, labelled: bool = True) -> dict[str, Any]:
         """Read what there is of the nodes, by the names that `assemble` and `TypeParts` give it."""
         parts = {"features": self.feature_matrix(), "names": self.names(), "feature_names": self.feature_names}
@@ -139,9 +170,12 @@ class NodeTable:
         return {**parts, "labels": labels, "classes": classes, "split": self.split()}
 
 
-def open_nodes(nodes: Path | None, features: Path | None, columns: NodeColumns, *, in_memory: bool) -> NodeTable:
-    """Look at the files of the nodes; with `in_memory` they are read once and held."""
-    own = NodeTable(0) if features is None else open_features(features)
+def open_nodes(
+    nodes: Path | None, features: Path | None, columns: NodeColumns, *, in_memory: bool, edges: EdgeList | None = None
+) -> NodeTable:
+    """Look at the files of the nodes, which `edges` join; with `in_memory` they are read once and held."""
+    check_ignored(columns.ignored, [path for path in (nodes, features) if path is not None and is_table(path)])
+    own = NodeTable(0) if features is None else open_features(features, ignored=columns.ignored)
     if nodes is None:
         return own
     if nodes.suffix.lower() == ".npy":
@@ -149,7 +183,7 @@ def open_nodes(nodes: Path | None, features: Path | None, columns: NodeColumns, 
     elif nodes.suffix.lower() == ".npz":
         table = open_npz(nodes, with_features=features is None)
     else:
-        table = open_node_table(nodes, columns, with_features=features is None, in_memory=in_memory)
+        table = open_node_table(nodes, columns, edges, with_features=features is None, in_memory=in_memory)
     if features is None:
         return table
     if own.nodes != table.nodes:
@@ -160,28 +194,86 @@ def open_nodes(nodes: Path | None, features: Path | None, columns: NodeColumns, 
     return replace(table, features=own.features, feature_columns=own.feature_columns, paths=(*table.paths, *own.paths))
 
 
-def open_features(path: Path, nodes: int | None = None) -> NodeTable:
+def check_ignored(names: Sequence[str], paths: Sequence[Path]) -> None:
+    """Refuse to ignore columns that are in none of the tables."""
+    there = [name for path in paths if names for name in open_table(path).names]
+    for name in names:
+        if name not in there:
+            where = " and ".join(map(str, paths)) or "the files of the nodes, which are no tables"
+            raise FormatError(f"--ignore {name}: no such column in {where}.\n{did_you_mean(name, there)}")
+
+
+def open_features(path: Path, nodes: int | None = None, *, ignored: Sequence[str] = ()) -> NodeTable:
     """Look at features alone: .npy (N, F), .npz with `features`, or a table of numbers only; `nodes` saves counting."""
     if path.suffix.lower() in (".npy", ".npz"):
         npy = path.suffix.lower() == ".npy"
         values = matrix(read_array(path, memory_map=True) if npy else read_member(path, "features"), path)
         return NodeTable(len(values), features=values, paths=(path,))
     table = open_table(path)
-    return NodeTable(table.rows if nodes is None else nodes, features=table, feature_columns=table.names, paths=(path,))
+    kept = tuple(name for name in table.names if name not in ignored)
+    return NodeTable(table.rows if nodes is None else nodes, features=table, feature_columns=kept, paths=(path,))
 
 
-def open_node_table(path: Path, columns: NodeColumns, *, with_features: bool, in_memory: bool) -> NodeTable:
+def open_node_table(
+    path: Path, columns: NodeColumns, edges: EdgeList | None, *, with_features: bool, in_memory: bool
+) -> NodeTable:
     """Look at a node table; its columns without a role are features."""
     table: Table = (file := open_table(path))
-    usual = zip(astuple(columns), (("id", "node", "name"), ("label",), ("split",)), strict=True)
-    found = NodeColumns(*(file.pick(*role) for role in usual))
-    given = [name for name in astuple(found) if name is not None]
-    others = tuple(name for name in file.names if with_features and name not in given)
+    own = columns.id if columns.id is not None or edges is None else id_column(file, edges, columns)
+    roles = (file.pick(own, IDS), file.pick(columns.label, LABELS), file.pick(columns.split, ("split",)))
+    found = NodeColumns(*roles, columns.ignored)
+    given = [name for name in roles if name is not None]
+    others = tuple(name for name in file.names if with_features and name not in (*given, *found.ignored))
     if in_memory:
         types = {**feature_types(file, others), **dict.fromkeys(given, "string")}
         with words_named(file, others):
             table = file.held((*given, *others) or file.names[:1], types)
     return NodeTable(table.rows, table, found, table if others else None, others, paths=(path,))
+
+
+def id_column(table: Table, edges: EdgeList, columns: NodeColumns) -> str | None:
+    """Return the column that edges name nodes by: the first with a usual name whose values have most ends of edges.
+
+    Where the ends are no row numbers, any column may be it, if it has all of them.
+    """
+    usual, known = table.named(IDS), (columns.label, columns.split)
+    if usual[:1] == ["id"] and len(table.named((*IDS, "*_id"))) == 1:
+        return "id"
+    ends = edges.sample()
+    if not len(ends):
+        return None
+    best, most = None, 0.5  # of the ends, at least
+    for name in [name for name in table.named((*IDS, "*_id")) if name not in known]:
+        share = shared_ends(table, name, ends)
+        if share > most:
+            best, most = name, share
+    if best is not None or usual or is_rows(ends, table):
+        return best
+    others = (name for name in table.names if name not in known)
+    return next((name for name in others if shared_ends(table, name, ends) == 1), None)
+
+
+def all_different(column: Any) -> bool:
+    """Say whether a column holds whole numbers, each once."""
+    values = spelled(column)
+    whole = pc.all(pc.match_substring_regex(values, INTEGER), skip_nulls=False).as_py()
+    return bool(whole) and len(values) > 1 and pc.count_distinct(values).as_py() == len(values)
+
+
+def shared_ends(table: Table, name: str, ends: Any) -> float:
+    """Return the share of the ends that a column has; 0 where a value stands in it twice."""
+    values = spelled(table.column(name))
+    if pc.count_distinct(values, mode="all").as_py() < len(values):
+        return 0.0
+    return float(pc.mean(pc.is_in(ends, values)).as_py())
+
+
+def is_rows(ends: Any, table: Table) -> bool:
+    """Say whether all ends are numbers of rows."""
+    if not pc.all(pc.match_substring_regex(ends, INTEGER)).as_py():
+        return False
+    numbers = pc.min_max(pc.cast(ends, pa.int64())).as_py()
+    return bool(numbers["min"] >= 0 and numbers["max"] < table.rows)
 
 
 def open_npz(path: Path, *, with_features: bool) -> NodeTable:

@@ -30,6 +30,7 @@ class GraphSource(BaseModel):
     what: tuple[str, ...]  # a name, a folder, or EDGES [NODES]
     root: Path | None = None  # the folder with data sets, for one that is not built in
     columns: dict[Role, str] = {}
+    ignore: tuple[str, ...] = ()  # columns that are no features
     features: Path | None = None
     directed: bool = False
 
@@ -40,6 +41,7 @@ class GraphSource(BaseModel):
         *,
         root: Path | None = None,
         columns: Mapping[str, str] | None = None,
+        ignore: Sequence[str] = (),
         features: Path | None = None,
         directed: bool = False,
     ) -> GraphSource:
@@ -51,13 +53,14 @@ class GraphSource(BaseModel):
         for role in columns or {}:
             if role not in ROLES:
                 raise SettingsError(f"--column {role}=…: there is no such role.\n{did_you_mean(role, ROLES)}")
-        for word in (*what, root or "", features or "", *(columns or {}).values()):
+        for word in (*what, root or "", features or "", *(columns or {}).values(), *ignore):
             check_utf8(str(word))
         dataset = find_dataset(str(what[0])) if len(what) == 1 else None
         return cls(
             what=tuple(str(word) if dataset or not Path(word).exists() else str(Path(word).resolve()) for word in what),
             root=(ROOT if root is None else root).resolve() if dataset and dataset.folders else None,
             columns=dict(columns or {}),
+            ignore=tuple(ignore),
             features=None if features is None else features.resolve(),
             directed=directed,
         )
@@ -82,11 +85,12 @@ class GraphSource(BaseModel):
     @property
     def _table_options(self) -> dict[str, Any]:
         roles = {str(role): name for role, name in self.columns.items()}
-        return {**roles, "features": self.features, "directed": self.directed}
+        return {**roles, "ignore": self.ignore, "features": self.features, "directed": self.directed}
 
     def words(self) -> list[str]:
         """Return the words of a command line that name this source, wherever it is run."""
         columns = [("--column", f"{role}={column}") for role, column in self.columns.items()]
-        options = [("--root", self.root), *columns, ("--features", self.features)]
+        ignored = [("--ignore", name) for name in self.ignore]
+        options = [("--root", self.root), *columns, *ignored, ("--features", self.features)]
         given = [str(word) for option in options if option[1] is not None for word in option]
         return [*self.what, *given, *(["--directed"] if self.directed else [])]

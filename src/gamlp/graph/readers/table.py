@@ -6,11 +6,13 @@ A chunk is an Arrow record batch; chunks can begin after some rows, and a table 
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from csv import Error as CsvError
 from dataclasses import KW_ONLY, dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +61,19 @@ class Table(ABC):
         return f"line {row + 1 + self.header:,}" if self.is_text else f"row {row:,}"
 
     def pick(self, given: str | None, usual: Sequence[str]) -> str | None:
-        """Return the column `given`, which must be there, or the first with a usual name, or None."""
+        """Return the column `given`, which must be there, or the one with the first of the usual names, or None."""
         if given is not None and given not in self.names:
             raise FormatError(f"{self.path} has no column '{given}'.\n{did_you_mean(given, self.names)}")
-        return given or next((name for name in self.names if name.lower() in usual), None)
+        return given or next(iter(self.named(usual)), None)
+
+    def named(self, usual: Sequence[str]) -> list[str]:
+        """Return the columns with these names, written in any way (node_id, nodeId), or such an end ("*_id")."""
+        words = {name: re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^a-zA-Z0-9]+", "_", name).lower() for name in self.names}
+        return list(
+            dict.fromkeys(
+                name for one in usual for name, word in words.items() if word == one or fnmatchcase(word, one)
+            )
+        )
 
     def column(self, name: str) -> Any:
         """Read one column whole; text becomes strings."""
@@ -156,10 +167,15 @@ def kind_of(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
 
 
+def is_table(path: Path) -> bool:
+    """Say whether a file's name is that of a table."""
+    return kind_of(path) in (*PARQUET, *TEXT)
+
+
 def open_table(path: Path) -> TableFile:
     """Look at the columns of a table."""
     suffix = kind_of(path)
-    if suffix not in (*PARQUET, *TEXT):
+    if not is_table(path):
         raise FormatError(f"{path} has the suffix '{suffix}'.\nExpected .parquet, .csv, .tsv (.gz too), .npy or .npz.")
     with reading(path):
         if suffix in PARQUET:

@@ -18,7 +18,7 @@ one names (docs/hetero.md has an example):
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,11 +47,18 @@ class GraphFiles:
     edges: EdgeList
     directed: bool = False
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was taken for what, in one line, and what looks like a mistake."""
+        taken = [words for words in (self.edges.roles, self.nodes.roles) if words]
+        return (f"{'; '.join(taken)}.", *self.nodes.doubts())
+
     def read(self) -> Graph:
         """Read the graph into memory; a matrix of features is mapped."""
         ids, parts = self.nodes.ids(), self.nodes.parts()
         source, target, weights = self.edges.between(ids, ids).read()
-        return assemble(source, target, weights=weights, name=self.name, symmetric=not self.directed, **parts)
+        rest: dict[str, Any] = {"name": self.name, "symmetric": not self.directed, "notes": self.notes}
+        return assemble(source, target, weights=weights, **rest, **parts)
 
 
 def read_tables(edges: Path, nodes: Path | None = None, **options: Any) -> Graph:
@@ -70,20 +77,26 @@ def open_tables(
     label: str | None = None,
     split: str | None = None,
     weight: str | None = None,
+    ignore: Sequence[str] = (),
     directed: bool = False,
     in_memory: bool = False,
 ) -> GraphFiles:
-    """Open files; source, target, id, label, split and weight name columns that are not the usual ones."""
+    """Open files; source, target, id, label, split and weight name columns that are not the usual ones.
+
+    Columns of `ignore` are no features.
+    """
     edges, nodes = Path(edges), None if nodes is None else Path(nodes)
-    columns = NodeColumns(id=id, label=label, split=split)
-    table = open_nodes(nodes, None if features is None else Path(features), columns, in_memory=in_memory)
+    columns = NodeColumns(id=id, label=label, split=split, ignored=tuple(ignore))
+    links = open_edges(edges, source, target, weight)
+    own = None if features is None else Path(features)
+    table = open_nodes(nodes, own, columns, in_memory=in_memory, edges=links)
     if table.features is None:
         raise ShapeError(
             f"There are no features in {nodes or 'the edge list'}.\nEvery node needs at least one: numeric columns of "
             "the node table, or a file of its own (--features) with one row per node."
         )
     name = edges.name.removesuffix(".gz").removesuffix(kind_of(edges))
-    return GraphFiles(name, table, open_edges(edges, source, target, weight), directed)
+    return GraphFiles(name, table, links, directed)
 
 
 def read_hetero_tables(folder: Path) -> HeteroGraph:
