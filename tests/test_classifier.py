@@ -208,6 +208,14 @@ def test_a_plain_network_with_words_and_numpy_parameters_is_saved(tmp_path):
     assert loaded.predict(X).tolist() == classifier.predict(X).tolist()
 
 
+def test_what_would_change_nothing_is_refused_or_said(world):
+    graph, A, y, _ = world
+    with pytest.raises(SettingsError, match="the epochs of one stage, 2"):
+        GAMLPClassifier("gamlp-jk+rlu", epochs=2).fit(graph.features, y, adjacency=A)
+    with pytest.warns(UserWarning, match="threshold was set and has no effect: gamlp-jk has one stage"):
+        GAMLPClassifier(hidden=4, epochs=1, settings={"threshold": 0.7}).fit(graph.features, y, adjacency=A)
+
+
 def test_a_folder_that_is_no_classifier_is_refused(world, tmp_path):
     *_, fitted = world
     fitted.save(tmp_path / "model")

@@ -35,11 +35,32 @@ def test_every_base_has_a_reference_and_resolves(name):
         ("gcn+reuse", "cannot take"),
         ("sagn+reuse", "cannot take"),
         ("", "no method"),
+        ("gamlp-jk+rlu+sle", r"\+rlu has pseudo_labels = 'distil', \+sle has pseudo_labels = 'train'"),
+        ("gamlp-jk+labels-labels", "Leave out one"),
+        ("sagn+sle-labels", "Leave out one"),
+        ("sgc-labels", "-labels changes nothing"),
+        ("sagn+sle+labels", r"\+labels changes nothing"),
     ],
 )
 def test_a_wrong_name_is_told_the_right_one(name, words):
     with pytest.raises(SettingsError, match=words):
         method_named(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("gamlp-jk+rlu", {"epochs": 100}, "the epochs of one stage, 100"),
+        ("sagn+sle", {"epochs": [100]}, "the epochs of one stage, 100"),
+        ("gamlp-jk-labels+rlu", {"gamma": 0}, "learn nothing from its first stage"),
+        ("gamlp-jk+labels+rlu", {"gamma": 0, "reliable_propagation": False}, "learn nothing from its first stage"),
+        ("gamlp-jk+rlu", {"threshold": 1}, "less than 1"),
+        ("gamlp-jk+scr", {"consistency_threshold": 1}, "less than 1"),
+    ],
+)
+def test_an_addition_that_would_change_nothing_is_refused(name, settings, words):
+    with pytest.raises(SettingsError, match=words):
+        load_recipe("default").resolve(method_named(name), settings)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ stages learn from them. What was fitted with an adjacency predicts with one, be 
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,8 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             method = method.without_edges()
             chosen = {name: value for name, value in chosen.items() if name not in method.fixed}
         settings = load_recipe(self.recipe).resolve(method, chosen, Outline.of(graph, split))
+        for sentence in () if alone else method.idle_among(chosen, graph, settings):
+            warnings.warn(sentence, stacklevel=3)
         pipeline = Pipeline(method, settings, engine=self._engine(), device=self.device)
         self._fitted = fitted = pipeline.fit(graph, split, seed)
         assert fitted.prediction is not None

@@ -19,6 +19,7 @@ from gamlp.model.registry import COMBINERS
 Checked = TypeVar("Checked", bound=BaseModel)
 Share = Annotated[float, Field(ge=0, le=1)]
 Dropout = Annotated[float, Field(ge=0, lt=1)]
+Threshold = Annotated[float, Field(ge=0, lt=1)]  # no probability exceeds 1
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Width = Annotated[int, Field(ge=1, le=2**20)]  # of a layer: beyond it no weight matrix fits a machine
 
@@ -136,14 +137,14 @@ class Settings(BaseModel):
     """Where reliable nodes are looked for: among valid and test nodes, or among all nodes that do not train."""
     keep_stage: Literal["last", "best"] = "last"
     """Which stage's network is the result: the last, as in the paper, or the best on validation."""
-    threshold: Share = 0.85
+    threshold: Threshold = 0.85
     temperature: Annotated[float, Field(gt=0, le=1)] = 1.0
     gamma: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the distillation loss."""
     consistency: Annotated[float, Field(ge=0)] = 0.0
     """Weight of the consistency loss against an averaged teacher (SCR); 0 = off."""
     consistency_decay: Share = 0.99
-    consistency_threshold: Share = 0.5
+    consistency_threshold: Threshold = 0.5
     correct_and_smooth: bool = False
     """Correct and smooth the final probabilities over the graph, its settings chosen on validation."""
 

@@ -148,6 +148,17 @@ def test_options_that_cannot_be(gamlp, files, tmp_path, options, words):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["train", "--method", "gamlp-jk+rlu"], ["compare", "--methods", "sgc,sagn+sle"], ["tune", "--method", "sagn+sle"]],
+)
+def test_stages_that_are_one_stage(gamlp, files, tmp_path, command):
+    name, *method = command
+    done = gamlp(name, files.edges, files.nodes, *method, "--set", "epochs=5", "--out", tmp_path / "out.toml")
+    refused(done, "the epochs of one stage, 5", "two stages")
+    assert not (tmp_path / "out.toml").exists()
+
+
 def test_a_card_that_is_not_there(gamlp, files, tmp_path):
     import torch
 

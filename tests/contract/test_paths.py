@@ -127,6 +127,7 @@ def test_compare_gives_what_train_gives(case, trained, worlds, tmp_path):
     assert_same(trained(case), tmp_path / "all" / case.method)
 
 
+@pytest.mark.filterwarnings("ignore:.*was set and has no effect")  # all cases share their settings
 @each([case for case in PLAIN if "rows" not in case.settings])
 def test_the_estimator_gives_what_the_command_line_gives(case, trained, worlds, tmp_path):
     graph, other = worlds.read(case.graph), worlds.read(case.graph, "other")

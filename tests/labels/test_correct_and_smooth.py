@@ -203,19 +203,14 @@ def test_choosing_does_not_depend_on_the_test_ids(random_graph):
     assert_array_equal(one[1], other[1])
 
 
-def test_choosing_without_validation_nodes_changes_nothing(random_graph):
+def test_choosing_without_validation_nodes_changes_nothing_and_says_so(random_graph, caplog):
+    caplog.set_level("WARNING", "gamlp")
     none = np.zeros(0, dtype=np.int64)
-    settings, _ = choose_correct_and_smooth(
-        ENGINE,
-        GUESSES,
-        random_graph,
-        Split(TRAIN, none, none),
-        LABELS[TRAIN],
-        none,
-        corrections=[Correction()],
-        smoothings=[],
-    )
+    known = Split(TRAIN, none, none), LABELS[TRAIN], none
+    settings, smoothed = choose_correct_and_smooth(ENGINE, GUESSES, random_graph, *known)
     assert settings == NOTHING
+    assert_array_equal(smoothed, GUESSES)
+    assert "no validation nodes" in caplog.text
 
 
 def test_labels_of_the_whole_graph_are_refused(random_graph):

@@ -216,6 +216,13 @@ def test_overrides_reach_the_methods_that_have_them():
     assert overrides_for(method_named("mlp"), overrides) == {"hidden": 8}  # an MLP has no hops
 
 
+def test_two_names_for_the_same_are_said(planted, caplog):
+    caplog.set_level("WARNING", "gamlp")
+    asked(planted, "gamlp-jk-labels", "gamlp-jk+labels", "gamlp-jk", "gcn", "gat")
+    said = [message for message in caplog.messages if "the same" in message]
+    assert said == ["gamlp-jk+labels and gamlp-jk are the same here: every setting agrees."]
+
+
 def test_names_of_methods(monkeypatch):
     assert methods_named(" sgc, gamlp-jk+rlu,sgc ") == ["sgc", "gamlp-jk+rlu"]
     assert "gamlp-jk+rlu" in methods_named(None)

@@ -139,25 +139,26 @@ class Drawn:
 
 
 @pytest.mark.parametrize("name", ["gamlp-jk+rlu", "gamlp-recursive", "sgc", "gbp", "sign", "sagn+sle"])
-def test_whatever_is_drawn_is_a_network(name):
+def test_whatever_is_drawn_is_a_network(planted, name):
     method = method_named(name)
     start = load_recipe("default").resolve(method, {"hidden": 8})
     for seed in range(10):
-        changes, settings = suggested(Drawn(seed), method, start, {"hidden"})
+        changes, settings = suggested(Drawn(seed), planted, method, start, {"hidden"})
         assert set(changes).isdisjoint({"hidden", *method.fixed})
         network = build_network(settings, features=5, classes=3).eval()
         labels = torch.zeros(4, 3) if settings.labels else None
         assert network(torch.zeros(4, settings.hops + 1, 5), labels).logits.shape == (4, 3)
 
 
-def test_only_settings_that_change_something_are_searched():
+def test_only_settings_that_change_something_are_searched(planted):
     start = load_recipe("default").resolve(method_named("gamlp-jk+rlu"))
     trial = Drawn(0)
-    suggested(trial, method_named("gamlp-jk+rlu"), start, {"labels"})
+    suggested(trial, planted, method_named("gamlp-jk+rlu"), start, {"labels"})
     assert {"threshold", "gamma", "temperature", "label_hops", "jk_layers"} < set(trial.keys)
     assert "decay" not in trial.keys
     trial = Drawn(0)
-    suggested(trial, method_named("gamlp-recursive"), start.model_copy(update={"labels": False}), {"labels"})
+    bare = start.model_copy(update={"labels": False})
+    suggested(trial, planted, method_named("gamlp-recursive"), bare, {"labels"})
     assert set(trial.keys).isdisjoint({"threshold", "gamma", "temperature", "label_hops"})
     assert set(SPACE) <= set(Settings.model_fields)
 

@@ -108,11 +108,27 @@ def test_a_killed_run_resumes_to_the_same_bits(planted, tmp_path, monkeypatch, a
     assert resumed.stages == whole.stages
 
 
-def test_the_next_stage_learns_from_reliable_nodes_only(planted):
+def test_the_next_stage_learns_from_reliable_nodes_only(planted, caplog):
+    caplog.set_level("WARNING", "gamlp")
     strict = run(planted, SMALL.model_copy(update={"threshold": 1.0}))
+    assert "Stage 2 learned nothing from the one before" in caplog.text
     loose = run(planted, SMALL.model_copy(update={"threshold": 0.0}))
     assert [stage["reliable"] for stage in strict.stages] == [0, 0]  # an empty reliable set is no obstacle
     assert [stage["reliable"] for stage in loose.stages] == [0, len(planted.split.valid) + len(planted.split.test)]
+
+    sure = run(planted, SMALL.model_copy(update={"threshold": 0.0, "pseudo_labels": "train"}))
+    assert sure.stages[1]["reliable"] == loose.stages[1]["reliable"]
+
+
+def test_consistency_that_has_no_node_to_act_on_is_said(planted, caplog):
+    caplog.set_level("WARNING", "gamlp")
+    none = np.zeros(0, np.int64)
+    run(
+        planted,
+        SMALL.model_copy(update={"consistency": 1.0, "epochs": (1,)}),
+        split=Split(planted.split.train, none, none),
+    )
+    assert "consistency loss has no effect: every node trains" in caplog.text
 
 
 def test_without_validation_nodes_the_last_weights_are_kept(planted):

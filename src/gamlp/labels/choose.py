@@ -21,7 +21,7 @@ from gamlp.graph.graph import Adjacency
 from gamlp.graph.splits import Split
 from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing, correct, correct_and_smooth
 from gamlp.labels.hops import check_rows, initial_labels
-from gamlp.progress import progress
+from gamlp.progress import log, progress
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.normalize import Normalization
 from gamlp.storage.files import Array
@@ -49,6 +49,9 @@ def choose_correct_and_smooth(
     train_labels and valid_labels have one entry per id of split.train and split.valid.
     """
     check_rows(split.valid, valid_labels, "validation")
+    if not len(split.valid):
+        log.warning("Correct and smooth has no effect: there are no validation nodes to choose its settings on.")
+        return CorrectAndSmooth(None, None), probabilities
     attempt = partial(correct_and_smooth, engine, probabilities, adjacency, split.train, train_labels)
     best = (accuracy(probabilities[split.valid], valid_labels), CorrectAndSmooth(None, None))
     with progress("correct and smooth", total=len(corrections) + 2 * len(smoothings)) as advance:
@@ -71,5 +74,5 @@ def choose_correct_and_smooth(
 
 
 def accuracy(probabilities: Array, labels: Array) -> float:
-    """Return the share of validation nodes that are right; 0 without any, so that nothing is changed."""
-    return float(np.mean(probabilities.argmax(axis=1) == labels)) if len(labels) else 0.0
+    """Return the share of validation nodes that are right."""
+    return float(np.mean(probabilities.argmax(axis=1) == labels))

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gamlp.errors import SettingsError
-from gamlp.progress import log
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -128,12 +127,10 @@ class Method(ABC):
         """Return the settings that change nothing here, each with the reason."""
         return {} if graph.types else dict.fromkeys(FOR_TYPES, f"{graph.name} has one type of nodes")
 
-    def tell_idle(self, overrides: Mapping[str, Any], graph: Graph, settings: Any) -> None:
-        """Say which of the settings that were given change nothing."""
+    def idle_among(self, overrides: Mapping[str, Any], graph: Graph, settings: Any) -> list[str]:
+        """Return a sentence for each of the settings that were given and change nothing."""
         idle = self.idle(graph, settings)
-        for key in overrides:
-            if key in idle:
-                log.warning("%s was set and has no effect: %s.", key, idle[key])
+        return [f"{key} was set and has no effect: {idle[key]}." for key in overrides if key in idle]
 
     def settings_data(self, settings: Any) -> dict[str, Any]:
         """Return the settings that it has as JSON holds them; `settings_from` reads them back."""

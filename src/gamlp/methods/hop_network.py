@@ -54,7 +54,13 @@ class HopNetwork(Method):
         if len(settings.epochs) < 2:
             raise SettingsError(
                 f"{self.name} was given the epochs of one stage, {settings.epochs[0]}, and would do nothing more than "
-                "the method without it.\nGive two stages at least, as --set epochs=[100,50], or name the method alone."
+                "the method without it.\nGive two stages at least, as epochs = [100, 50], or name the method alone."
+            )
+        fed = settings.labels and settings.reliable_propagation
+        if settings.pseudo_labels == "distil" and not settings.gamma and not fed:
+            raise SettingsError(
+                f"{self.name} was given gamma = 0 and no label input for reliable predictions, and would learn nothing "
+                "from its first stage.\nSet gamma above 0, or labels and reliable_propagation to true."
             )
         return settings
 

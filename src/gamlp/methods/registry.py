@@ -16,12 +16,14 @@ FAMILIES says which class runs a base; it is imported when a method of it is nam
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import combinations
 from pkgutil import resolve_name
 from typing import Any
 
 from gamlp.errors import SettingsError, did_you_mean
-from gamlp.methods.base import ADDITIONS, Base, Method
+from gamlp.methods.base import ADDITIONS, STAGED, Base, Method
 
 _NO_LABELS = {"residual": False, "labels": False}
 _ON_FEATURES = {"hop_layers": 0, **_NO_LABELS}  # one combination of the hops themselves, then the head
@@ -132,4 +134,20 @@ def method_named(name: str) -> Method:
             f"Method '{name}': {base} cannot take {refused[0]}.\nIt can take: {', '.join(family.additions)}."
         )
     ordered = tuple(addition for addition in ADDITIONS if addition in added)
+    check_additions(name, BASES[base], ordered)
     return family(base, ordered, BASES[base])  # type: ignore[no-any-return]
+
+
+def check_additions(name: str, base: Base, added: Sequence[str]) -> None:
+    """Refuse additions that contradict each other, and one that says what the method has without it."""
+    for one, other in combinations(added, 2):
+        for key in ADDITIONS[one].keys() & ADDITIONS[other].keys():
+            mine, theirs = ADDITIONS[one][key], ADDITIONS[other][key]
+            if mine != theirs:
+                raise SettingsError(
+                    f"Method '{name}': {one} has {key} = {mine!r}, {other} has {key} = {theirs!r}.\nLeave out one."
+                )
+    for one in added:
+        others = [base.fixed, *(ADDITIONS[other] for other in added if other != one)]
+        if one not in STAGED and any(ADDITIONS[one].items() <= other.items() for other in others):
+            raise SettingsError(f"Method '{name}': {one} changes nothing, the rest of the name says it.\nLeave it out.")

@@ -15,6 +15,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
+from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +26,7 @@ from gamlp.graph.graph import Graph
 from gamlp.machine.facts import reset_peak
 from gamlp.methods import BASES, Method, method_named
 from gamlp.pipeline import Pipeline
-from gamlp.progress import progress
+from gamlp.progress import log, progress
 from gamlp.recipes.recipe import Published, load_recipe
 from gamlp.runs.comparison_table import write_tables
 from gamlp.runs.record import FORMAT, Count, Number, check_goes_on, check_version, read_kept
@@ -121,9 +122,20 @@ def comparison_for(
     found, values = [method_named(name) for name in methods], dict(overrides or {})
     check_overrides(found, values)
     specs = [RunSpec.of(graph, one.name, recipe, overrides_for(one, values), seeds, **where) for one in found]
+    for one, other in combinations(specs, 2):
+        if same_method(one, other):
+            log.warning("%s and %s are the same here: every setting agrees.", one.method, other.method)
     settings = {spec.method: spec.settings for spec in specs}
     shared = {**specs[0].fields_of(Spec), "overrides": values}
     return ComparisonSpec(**shared, methods=list(settings), settings=settings)
+
+
+def same_method(one: RunSpec, other: RunSpec) -> bool:
+    """Say whether two names come to the same: what a network on hops does is all in its settings."""
+    found = [method_named(spec.method) for spec in (one, other)]
+    return one.settings == other.settings and (
+        all(method.on_hops for method in found) or found[0].base == found[1].base
+    )
 
 
 def compare(graph: Graph, spec: ComparisonSpec, *, folder: Path) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from gamlp.errors import GamlpError, SettingsError, StorageError
 from gamlp.graph.graph import Graph, check_trainable
 from gamlp.graph.readers.source import GraphSource
 from gamlp.methods import Method, method_named
+from gamlp.progress import log
 from gamlp.propagate.engines.registry import EngineChoice
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import literal, load_recipe
@@ -98,7 +99,8 @@ class RunSpec(Spec):
         check_engine(chosen, engine, device)
         settings = found.resolve(chosen, values, outline)
         chosen.check(graph, settings)
-        chosen.tell_idle(values, graph, settings)
+        for sentence in chosen.idle_among(values, graph, settings):
+            log.warning(sentence)
         where: dict[str, Any] = {"source": source, "engine": engine, "device": device}
         asked: dict[str, Any] = {"method": chosen.name, "overrides": values, "seeds": list(seeds)}
         recipe = str(Path(recipe).resolve()) if recipe.endswith(".toml") else recipe

@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 from gamlp.errors import InputError, SettingsError, SplitError
 from gamlp.graph.graph import Graph
 from gamlp.methods import Method, method_named
-from gamlp.model.registry import combiner_named
 from gamlp.pipeline import Pipeline, hide_labels
 from gamlp.progress import progress
 from gamlp.recipes.recipe import Published, write_recipe
@@ -133,7 +132,7 @@ def run_trial(study: optuna.Study, source: HopSource, graph: Graph, spec: Search
     drawn = seed_of(spec.seeds[0], count) % 2**32
     study.sampler = optuna.samplers.TPESampler(seed=drawn, multivariate=False, constant_liar=False)
     trial = study.ask()
-    changes, settings = suggested(trial, method, start, spec.overrides) if count else ({}, start)
+    changes, settings = suggested(trial, graph, method, start, spec.overrides) if count else ({}, start)
     trial.set_user_attr("changes", changes)
     pipeline = Pipeline(method, settings, device=spec.device, hop_source=source)
     scores: list[float] = []
@@ -188,26 +187,13 @@ def recipe_tables(method: Method, settings: Settings, published: Mapping[str, Pu
 
 
 def suggested(
-    trial: optuna.Trial, method: Method, start: Settings, pinned: Collection[str]
+    trial: optuna.Trial, graph: Graph, method: Method, start: Settings, pinned: Collection[str]
 ) -> tuple[dict[str, Any], Settings]:
     """Return what the search changes in `start`, and the settings that this gives."""
     changes: dict[str, Any] = {}
     settings = start
     for key, suggest in SPACE.items():
-        if key not in pinned and key not in method.fixed and key not in without_effect(method, settings):
+        if key not in pinned and key not in method.fixed and key not in method.idle(graph, settings):
             changes[key] = suggest(trial, key)
             settings = settings.model_copy(update={key: changes[key]})
     return changes, settings_from(settings.model_dump())
-
-
-def without_effect(method: Method, settings: Settings) -> set[str]:
-    """Return the settings that would change nothing beside the others."""
-    distils = method.staged and settings.pseudo_labels == "distil"
-    matters = {
-        **{key: key in combiner_named(settings.combiner).reads for key in ("jk_layers", "decay")},
-        "label_hops": settings.labels,
-        "threshold": method.staged,
-        "temperature": distils,
-        "gamma": distils,
-    }
-    return {key for key, so in matters.items() if not so}

@@ -74,17 +74,25 @@ def fit_stages(task: StageTask, known: StageData, *, folder: Path | None = None)
     """Train a network for every stage of `settings.epochs`; with a folder, finished and half-finished ones are kept."""
     kept: tuple[float, int, Array, Array] | None = None
     networks, history, summaries, logits = [], [], [], None
+    if task.settings.consistency and not len(known.candidates):
+        log.warning("The consistency loss has no effect: every node trains.")
     for stage in range(len(task.settings.epochs)):
         data = stage_data(task, known, logits)
         network, logits, weights, facts = fit_stage(task, data, stage, folder and folder / f"stage-{stage + 1}")
         networks.append(network)
-        score, reliable = facts.best_score[0], len(data.reliable)
+        score, reliable = facts.best_score[0], len(data.reliable) + len(data.train) - len(known.train)
         if kept is None or task.settings.keep_stage == "last" or score >= kept[0]:
             kept = (score, stage, logits, weights)
         history += [{"stage": stage + 1.0, **entry} for entry in facts.history]
         summary = {"epochs": facts.epoch, "best_epoch": facts.best_epoch, "reliable": reliable}
         summaries.append(summary | ({"valid_accuracy": score} if len(data.valid) else {}))
         log.info("stage %d: valid %.4f, %d reliable nodes", stage + 1, score, reliable)
+        if stage and not reliable:
+            log.warning(
+                "Stage %d learned nothing from the one before: no prediction exceeded the threshold of %g "
+                "(%d nodes do not train).",
+                *(stage + 1, task.settings.threshold, len(known.candidates)),
+            )
     assert kept is not None
     _, chosen, logits, weights = kept
     return Stages(networks[: chosen + 1], logits, weights, history, summaries)
