@@ -20,6 +20,7 @@ from gamlp.message_passing.network import Network, build
 from gamlp.message_passing.sampled import Batch
 from gamlp.message_passing.settings import Options
 from gamlp.methods.base import labels_of
+from gamlp.model.cpu.buffer_pool import reuse_buffers
 from gamlp.progress import Advance, progress
 from gamlp.propagate.scaling import Scaling
 from gamlp.storage.files import Array
@@ -33,7 +34,7 @@ def fit(name: str, graph: Graph, split: Split, *, options: Options, seed: int, d
         classes = len(graph.classes)
         built = build(name, graph, split.train, classes, options=options, scaling=scaling, device=device)
         training = Training(*built, graph.labels, split, scaling, device)
-        with progress(f"train {name}", total=options.epochs) as advance:
+        with reuse_buffers(), progress(f"train {name}", total=options.epochs) as advance:
             training.run(np.random.default_rng([seed, 0x3E55]), advance)
         return training
 

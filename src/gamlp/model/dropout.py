@@ -44,7 +44,7 @@ class Dropout(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop elements of x, of any shape."""
-        if self.active and runs_on(x):
+        if self.active and runs_on(x) and x.dim() > 1:
             return fused.activate(x.reshape(len(x), -1), None, None, None, None, self).view_as(x)
         mask = self.mask(x.shape, x)
         return x if mask is None else x * mask
