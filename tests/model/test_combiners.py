@@ -110,6 +110,20 @@ def test_combiner_equals_a_loop_over_nodes(name):
             np.testing.assert_allclose(combined[node].detach(), total, rtol=1e-6, atol=1e-7)
 
 
+@pytest.mark.parametrize("hop_layers", [0, 1, 2])
+def test_two_linear_maps_never_meet_behind_concat(hop_layers):
+    """PReLU and dropout behind nets that end in a linear map, nothing behind those that do not."""
+    built = combiner("concat", hop_layers=hop_layers, residual=False, dropout=0.5)
+    x = numbers(B, K + 1, F)
+    rows = x.flatten(1)
+    if hop_layers == 2:
+        slope = built.slope.item()
+        assert slope not in (0, 1)
+        rows = torch.where(rows > 0, rows, slope * rows)
+        assert (built.train()(HopRows(x)).rows == 0).float().mean() > 0.3
+    torch.testing.assert_close(built.eval()(HopRows(x)).rows, rows)
+
+
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("name", COMBINERS)
 def test_folding_the_second_layer_changes_nothing(name, dtype):

@@ -1,5 +1,7 @@
 """Every recipe of the package can be used, and a recipe's values win in the stated order."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from gamlp.errors import FormatError, MissingFileError, SettingsError
@@ -16,6 +18,16 @@ def test_every_recipe_resolves_for_every_method_it_names(name):
     for method in {recipe.method, *recipe.methods, *recipe.published}:
         recipe.resolve(method_named(method))
     assert all(0 < mean < 100 and (std is None or 0 < std < 5) for mean, std in recipe.published.values())
+
+
+@pytest.mark.parametrize("name", recipe_names())
+def test_no_recipe_has_a_setting_that_its_method_does_not_read(name):
+    recipe = load_recipe(name)
+    graph = SimpleNamespace(name=name, types=("papers",) if method_named(recipe.method).needs_relations else ())
+    for key, values in recipe.methods.items():
+        method = method_named(key)
+        idle = method.idle(graph, recipe.resolve(method))
+        assert not idle.keys() & values.keys(), (key, idle)
 
 
 def test_the_paper_tables_are_in_the_recipes():

@@ -4,7 +4,8 @@
     mean    z = Σ_l hˡ / (K+1)            S2GC
     decay   z = Σ_l wˡ hˡ,  wˡ ∝ β(1−β)ˡ  GBP; divided by their sum, so that weights add up to 1 for every combiner and
                                           β = 0 is the mean. GBP's own differ by this one factor, 1 − (1−β)ᴷ⁺¹.
-    concat  z = [h⁰ ‖ … ‖ hᴷ]             SIGN; its weights are reported as uniform
+    concat  z = [h⁰ ‖ … ‖ hᴷ]             SIGN; its weights are reported as uniform. A net of two layers ends in a
+                                          linear map and the head begins with one: PReLU and dropout are between.
 
 The learned ones are in `attention`. Every combiner turns (B, K+1, H) into combined (B, H') and weights (B, K+1).
 """
@@ -17,7 +18,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from gamlp.model.dropout import Dropout
 from gamlp.model.hop_nets import HopRows
+from gamlp.model.layers import activate, new_slope
 from gamlp.settings import Settings
 
 
@@ -111,3 +114,13 @@ class Concat(Mean):
     def __init__(self, settings: Settings, *, hops: int, width: int, features: int) -> None:
         super().__init__(settings, hops=hops, width=width, features=features)
         self.width = hops * width
+        linear = settings.hop_layers == 2 and not settings.residual  # the residual brings an activation of its own
+        self.slope = new_slope() if linear else None
+        self.dropout = Dropout(settings.dropout) if linear else None
+
+    def forward(self, hops: HopRows, *, stationary: Tensor | None = None) -> Combined:
+        """Combine the hops."""
+        rows, weights = super().forward(hops, stationary=stationary)
+        if self.slope is not None:
+            rows = activate(rows, slope=self.slope, dropout=self.dropout)
+        return Combined(rows, weights)
