@@ -71,6 +71,8 @@ def test_an_addition_that_would_change_nothing_is_refused(name, settings, words)
         ("gbp", {}, {"attention_dropout", "jk_reference"}),
         ("gamlp-jk-labels+rlu", {}, {"label_weights", "reliable_propagation"}),
         ("sagn+sle", {}, {"reliable_propagation", "gamma"}),
+        ("gamlp-jk", {"head_layers": 2, "jk_layers": 2}, {"initial_residual"}),
+        ("gamlp-recursive", {"head_residual": "features"}, {"initial_residual"}),
     ],
 )
 def test_settings_that_change_nothing_are_known(planted, method, settings, idle):

@@ -95,6 +95,9 @@ class Settings(BaseModel):
     batch_norm: bool = True
     initial_residual: Share = 0.5
     """α: the share of the head's first layer in the input of each middle layer."""
+    head_residual: Literal["first", "features"] = "first"
+    """What the head keeps in sight: its own first layer, as published, or the features in every layer, as the paper
+    writes."""
     decay: Share = 0.1
     """β of the decay combiner, β(1−β)^l."""
     attention_activation: Activation = "leaky_relu"

@@ -36,6 +36,7 @@ PLAIN = [
         },
     ),
     Case("gamlp-jk+rlu+cs", "weighted"),
+    Case("gamlp-recursive+rlu", settings={"head_residual": "features", "head_layers": 3}),
     Case("gamlp-jk+rlu", "directed"),
     Case("sign", "numbered", {"components": 2}),
     Case("label-propagation+cs", "weighted"),

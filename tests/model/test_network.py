@@ -38,6 +38,7 @@ def test_every_legal_setting_runs_forward_and_backward(combiner, hop_layers):
             continue
         settings = Settings(
             combiner=combiner, hop_layers=hop_layers, residual=residual, batch_norm=batch_norm, labels=labels,
+            head_residual="features" if number % 2 else "first",
             head_layers=layers, jk_layers=layers, label_layers=layers, hops=hops, hidden=F,
             input_dropout=0.1, attention_dropout=0.3,
         )  # fmt: skip
@@ -100,6 +101,50 @@ def test_reference_network_gives_the_same_logits_and_gradients(combiner, residua
     # running statistics: put the parameters' values (gradients now) through both once more, in evaluation
     after = network(hops.to(dtype), labels.to(dtype)).logits.double()
     torch.testing.assert_close(after, reference(hops.double(), labels.double()), **tight)
+
+
+def literal_logits(network, hops, labels, weights):
+    """Hˡ = δ(Wˡ Hˡ⁻¹ + X⁰), l = 1 … L, H⁰ = Σ_l wˡ xˡ, as the paper writes, row by row; then the label branch."""
+    head, branch = network.head, network.label_branch
+    rows = []
+    for x, w, y in zip(hops, weights, labels, strict=True):
+        h = (w[:, None] * x).sum(0)
+        for weight, bias in zip(head.weights, head.biases, strict=True):
+            width = weight.shape[1]
+            first = x[0] if width == F else head.maps[str(width)].T @ x[0]
+            u = weight.T @ h + bias + first
+            h = torch.where(u > 0, u, head.slope * u)
+        rows.append(h + branch.weights[0].T @ y + branch.biases[0])
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize(("hidden", "layers"), [(9, 3), (F, 2), (C, 2), (9, 1)])
+def test_the_head_of_the_paper_is_its_equation(hidden, layers):
+    settings = Settings(
+        combiner="recursive", hops=3, hop_layers=0, hidden=hidden, head_layers=layers, head_residual="features",
+        residual=False, batch_norm=False, dropout=0, label_layers=1,
+    )  # fmt: skip
+    network = build_network(settings, features=F, classes=C, seed=1)
+    for parameter in network.parameters():  # biases begin as 0
+        parameter.data += 0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel()))
+    widths = {width for width in [hidden] * (layers - 1) + [C] if width != F}
+    head = sum(pair[0] * pair[1] + pair[1] for pair in itertools.pairwise([F] + [hidden] * (layers - 1) + [C]))
+    assert count_parameters(network.head) == head + 1 + sum(F * width for width in widths)
+    hops, labels, _ = inputs(settings, 20)
+    found = network(hops, labels)  # the fused operations
+    found.logits.square().sum().backward()
+    fused = {name: parameter.grad.double() for name, parameter in network.named_parameters()}
+    network.double().zero_grad()
+    hops, labels = hops.double(), labels.double()
+    plain = network(hops, labels)
+    expected = literal_logits(network, hops, labels, plain.weights)
+    torch.testing.assert_close(plain.logits, expected, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(found.logits.double(), expected, rtol=1e-4, atol=1e-5)
+    expected.square().sum().backward()
+    for name, parameter in network.named_parameters():
+        torch.testing.assert_close(fused[name], parameter.grad, rtol=1e-3, atol=1e-4)
+    given = [parameter for name, parameter in network.named_parameters() if name.startswith("head.")]
+    torch.autograd.gradcheck(lambda *_: network(hops[:4], labels[:4]).logits, given)
 
 
 def test_sgc_is_a_linear_classifier():

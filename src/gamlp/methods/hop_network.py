@@ -67,6 +67,11 @@ class HopNetwork(Method):
     def idle(self, graph: Graph, settings: Settings) -> dict[str, str]:
         """Return the settings that change nothing, each with the reason."""
         own = combiner_named(settings.combiner).reads
+        netted = settings.jk_reference in ("hops", "steps")
+        mixing = (  # layers of the nets that mix their first layer into those in the middle
+            settings.head_layers if settings.head_residual == "first" else 0,
+            settings.jk_layers if netted and "jk_layers" in own else 0,
+        )
         without = {
             f"{self.name} reads no labels": () if settings.labels else LABELS,
             f"{self.name} has one stage": () if self.staged else STAGES,
@@ -83,9 +88,8 @@ class HopNetwork(Method):
             "the classes themselves are learned": ("gamma", "reliable_propagation")
             if settings.pseudo_labels == "train"
             else (),
-            f"the reference is {settings.jk_reference}": ()
-            if settings.jk_reference in ("hops", "steps")
-            else ("jk_layers",),
+            f"the reference is {settings.jk_reference}": () if netted else ("jk_layers",),
+            "no net has layers in the middle that read its first": () if max(mixing) > 2 else ("initial_residual",),
         }
         return {key: reason for reason, keys in without.items() for key in keys} | super().idle(graph, settings)
 

@@ -27,7 +27,8 @@ from gamlp.methods.base import ADDITIONS, STAGED, Base, Method
 
 _NO_LABELS = {"residual": False, "labels": False}
 _ON_FEATURES = {"hop_layers": 0, **_NO_LABELS}  # one combination of the hops themselves, then the head
-_LINEAR = {"head_layers": 1, "batch_norm": False, **_ON_FEATURES}  # … and the head is one linear layer
+# … and the head is one linear layer
+_LINEAR = {"head_layers": 1, "head_residual": "first", "batch_norm": False, **_ON_FEATURES}
 _GBP = {"combiner": "decay", **_ON_FEATURES}
 _SIGN = {"combiner": "concat", "hop_layers": 1, **_NO_LABELS}
 _SIGN_XL = {"combiner": "concat", "hidden": 2048, "head_layers": 3, "dropout": 0.5, **_ON_FEATURES}

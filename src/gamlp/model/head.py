@@ -4,8 +4,14 @@
     xˡ = dropout(PReLU(uˡ⁻¹)),   uˡ = norm(((1−α)xˡ + α u⁰) Wˡ) + xˡ       l = 1 … L−2
     logits = norm(xᴸ⁻¹ Wᴸ⁻¹)
 
-The paper adds X^(0) in every layer; this is the published networks' form, GCNII's initial residual. One PReLU slope
-serves all layers. Without batch norm each layer has a bias instead, and one layer is a linear classifier.
+This is the published networks' form, GCNII's initial residual (head_residual = "first"). The paper writes another,
+with the features in every layer (head_residual = "features", `FeatureHead`):
+
+    H⁰ = x,   Hˡ = PReLU(norm(Hˡ⁻¹ Wˡ) + X⁰ R),   l = 1 … L               logits = Hᴸ
+
+where R maps the features to the width of the layer, one matrix for each width that is not theirs. Between layers there
+is dropout. In both, one PReLU slope serves all layers, and without batch norm each layer has a bias instead; one layer
+of the first is a linear classifier.
 
 An `inner` head has no logits: its last layer adds its input back too and ends in PReLU and dropout. The reference of
 JK attention is one.
@@ -42,8 +48,8 @@ class Head(nn.Module):
         self.dropouts = nn.ModuleList(Dropout(settings.dropout) for _ in range(activations))
         self.skips_first = features == widths[1] and layers > 1 and not inner
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return logits.  x (B, F') → (B, out)."""
+    def forward(self, x: Tensor, first_hop: Tensor) -> Tensor:
+        """Return logits; hop 0 is not read.  x (B, F') → (B, out)."""
         return self.after_first(product(x, self.weights[0]), skip=x if self.skips_first else None)
 
     def after_first(self, x: Tensor, *, skip: Tensor | None = None) -> Tensor:
@@ -66,6 +72,32 @@ class Head(nn.Module):
 
     def _activated(self, layer: int, x: Tensor) -> Tensor:
         return activate(x, slope=self.slope, dropout=_at(layer, self.dropouts))
+
+
+class FeatureHead(Head):
+    """F' → hidden → … → out, with hop 0 added in every layer."""
+
+    def __init__(self, settings: Settings, *, features: int, out: int, layers: int, first_hop: int) -> None:
+        super().__init__(settings, features=features, out=out, layers=layers)
+        self.slope = new_slope()
+        mapped = dict.fromkeys(weight.shape[1] for weight in self.weights if weight.shape[1] != first_hop)
+        self.maps = nn.ParameterDict({str(width): new_weight(first_hop, width) for width in mapped})
+
+    def forward(self, x: Tensor, first_hop: Tensor) -> Tensor:
+        """Return logits.  x (B, F'), first_hop (B, F) → (B, out)."""
+        added = {width: product(first_hop, matrix) for width, matrix in self.maps.items()}
+        for layer, weight in enumerate(self.weights):
+            skip = added.get(str(weight.shape[1]), first_hop)
+            x = self._layer(layer, product(x, weight), skip=skip, activated=True)
+        return x
+
+
+def new_head(settings: Settings, *, width: int, features: int, out: int) -> Head:
+    """Return the head that the settings ask for, of rows of that width and hops of so many features."""
+    layers = settings.head_layers
+    if settings.head_residual == "features":
+        return FeatureHead(settings, features=width, out=out, layers=layers, first_hop=features)
+    return Head(settings, features=width, out=out, layers=layers)
 
 
 class LabelBranch(nn.Module):
@@ -92,5 +124,5 @@ class LabelBranch(nn.Module):
 
 
 def _at(layer: int, modules: nn.ModuleList) -> Any:
-    """Return the norm or dropout of a layer, None where there are none."""
-    return modules[layer] if len(modules) else None
+    """Return the norm or dropout of a layer, None where it has none."""
+    return modules[layer] if layer < len(modules) else None

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from gamlp.errors import ShapeError
 from gamlp.model.dropout import Dropout, set_keys
-from gamlp.model.head import Head, LabelBranch
+from gamlp.model.head import LabelBranch, new_head
 from gamlp.model.hop_nets import HopNets
 from gamlp.model.layers import activate, new_slope, new_weight
 from gamlp.model.mixer import SubsetMixer
@@ -74,7 +74,7 @@ class Network(nn.Module):
         width, bias = self.combiner.width, kind.residual_bias
         self.residual = Residual(settings, features=features, width=width, bias=bias) if settings.residual else None
         self.combined_dropout = Dropout(settings.combined_dropout) if settings.combined_dropout else None
-        self.head = Head(settings, features=width, out=classes, layers=settings.head_layers)
+        self.head = new_head(settings, width=width, features=features, out=classes)
         self.label_branch = LabelBranch(settings, classes=classes) if settings.labels else None
         self.set_step(0, 0)
 
@@ -99,7 +99,7 @@ class Network(nn.Module):
             z = self.residual(z, x[:, 0])
         if self.combined_dropout is not None:
             z = self.combined_dropout(z)
-        logits = self.head(z)
+        logits = self.head(z, x[:, 0])
         if self.label_branch is not None and labels is not None:
             logits = logits + self.label_branch(labels.to(dtype))
         return Output(logits, weights)
