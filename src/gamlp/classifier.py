@@ -3,6 +3,9 @@
 Without an adjacency it is a plain multi-layer perceptron, one row independent of the other, and every row needs a
 label. With one, −1 (None or "" among words) marks the nodes whose label is not known; they are predicted, and later
 stages learn from them. What was fitted with an adjacency predicts with one, be it of the same graph or of another.
+
+In place of X, y and adjacency a whole graph may be given, `read_graph(…)` or a `Data` or `HeteroData` of PyTorch
+Geometric: it is learned from as `gamlp train` does with this seed, and predicted as it is.
 """
 
 from __future__ import annotations
@@ -15,12 +18,24 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from gamlp.classifier_inputs import as_adjacency, discrete, finite, labels_for, seed_from, storable, unknown
+from gamlp.classifier_inputs import (
+    as_adjacency,
+    as_graph,
+    as_values,
+    class_values,
+    discrete,
+    finite,
+    labels_for,
+    seed_from,
+    storable,
+    unknown,
+)
 from gamlp.errors import FormatError, GamlpError, InputError, LabelError, SettingsError
 from gamlp.graph.build.assemble import as_ids
 from gamlp.graph.graph import Graph, check_trainable
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.methods import method_named
+from gamlp.methods.base import labels_of
 from gamlp.model_file import load_fitted
 from gamlp.pipeline import Pipeline
 from gamlp.propagate.engines.base import Engine
@@ -28,7 +43,7 @@ from gamlp.propagate.engines.registry import EngineChoice
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import load_recipe
 from gamlp.storage.checksums import check_files, checksums_of
-from gamlp.storage.files import Array, digest, read_json, write_json
+from gamlp.storage.files import Array, read_json, write_json
 from gamlp.storage.sizes import parse_size
 from gamlp.train.checkpoint import load_tensors, save_tensors
 
@@ -90,15 +105,21 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, adjacency: Any = None, valid: Any = None) -> GAMLPClassifier:
+    def fit(self, X: Any, y: Any = None, adjacency: Any = None, valid: Any = None) -> GAMLPClassifier:
         """Learn from the labelled nodes.
 
         Args:
-            X: features (N, F), dense or sparse.
+            X: features (N, F), dense, sparse or a data frame; or a whole graph, which brings all else: its own labels,
+                of which train and valid are read, and its split.
             y: labels (N,), numbers or words; with an adjacency −1, None or "" where unknown.
-            adjacency: (N, N) scipy sparse, dense, or an Adjacency; made symmetric.
+            adjacency: (N, N) scipy sparse, dense, or an Adjacency; or edges between rows of X, as a table with columns
+                source and target (pandas, Polars, DuckDB, Arrow) or an edge_index (2, E); made symmetric.
             valid: ids or a mask of the labelled nodes that choose the epoch; they are not trained on.
         """
+        graph, numbered = as_graph(X)
+        if graph is not None:
+            self._alone(y=y, adjacency=adjacency, valid=valid)
+            return self._fit_graph(graph, numbered=numbered)
         X = self._features(X, reset=True)
         labels = self._encode(y, len(X), graph=adjacency is not None)
         seed = seed_from(self.random_state)
@@ -110,34 +131,69 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._fingerprint = None if adjacency is None else graph.fingerprint
         return self
 
+    def _fit_graph(self, graph: Graph, *, numbered: bool) -> GAMLPClassifier:
+        seed = seed_from(self.random_state)
+        split = graph.split_for(seed)
+        self.classes_ = class_values(graph, numbered=numbered)
+        self.n_features_in_ = graph.features.shape[1]
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if graph.feature_names is not None:
+            self.feature_names_in_ = np.array(graph.feature_names, dtype=object)
+        self._train(graph, split, alone=False, seed=seed)
+        self._fingerprint = graph.fingerprint
+        return self
+
     def predict_proba(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
-        """Return probabilities (N, C) of the fitted graph, or of another, where `y` says which labels are known."""
+        """Return probabilities (N, C) of the fitted graph, or of another, where `y` says which labels are known.
+
+        Of a whole graph in place of X, too, no labels are known but those of `y`; a heterogeneous one has a row for
+        each node of its target type.
+        """
         check_is_fitted(self)
+        graph, _ = as_graph(X)
+        if graph is not None:
+            self._alone(adjacency=adjacency)
+            return self._probabilities(graph, y)
         X = self._features(X, reset=False)
         if (adjacency is None) != (self._fingerprint is None):
             raise InputError(
                 f"The classifier was fitted {'without' if adjacency is not None else 'with'} an adjacency.\n"
                 "Predict as it was fitted; nodes without edges have an adjacency of zeros."
             )
-        links = as_adjacency(adjacency, X)
-        if y is None and adjacency is not None and digest(links.fingerprint, X) == self._fingerprint:
-            return np.array(self.probabilities_)
         none = np.full(len(X), -1, np.int64)
-        known = none if y is None else self._known(y, len(X))
-        return self._fitted.predict(Graph(links, X, none, name="predict"), known).probabilities
+        return self._probabilities(Graph(as_adjacency(adjacency, X), X, none, name="predict"), y)
+
+    def _probabilities(self, graph: Graph, y: Any) -> Array:
+        if y is None and self._fingerprint is not None and graph.fingerprint == self._fingerprint:
+            return np.array(self.probabilities_)
+        known = np.full(graph.nodes, -1, np.int64)
+        if y is not None:
+            rows = slice(None) if graph.targets is None else graph.targets
+            known[rows] = self._known(y, len(known[rows]))
+        return self._fitted.predict(graph, known).probabilities
+
+    @staticmethod
+    def _alone(**given: Any) -> None:
+        others = [name for name, value in given.items() if value is not None]
+        if others:
+            raise InputError(
+                f"{others[0]} was given beside a whole graph, which has its own.\n"
+                "Leave it out, or give features, labels and adjacency one by one."
+            )
 
     def predict(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
         """Return the most likely label of each node."""
         probabilities = self.predict_proba(X, adjacency, y)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
-    def score(self, X: Any, y: Any, adjacency: Any = None, sample_weight: Any = None) -> float:
-        """Return the accuracy on the nodes whose label is known."""
+    def score(self, X: Any, y: Any = None, adjacency: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy on the nodes whose label is known; of a whole graph without `y`, on its test nodes."""
         from sklearn.metrics import accuracy_score
 
+        graph, _ = as_graph(X)
         predicted = self.predict(X, adjacency)
-        y = labels_for(y, len(predicted))
-        known = np.ones(len(predicted), bool) if adjacency is None else ~unknown(y)
+        y = self._test_labels(graph) if graph is not None and y is None else labels_for(y, len(predicted))
+        known = np.ones(len(predicted), bool) if adjacency is None and graph is None else ~unknown(y)
         if not known.any():
             raise LabelError("None of the labels is known.\nGive at least one node's label to score against.")
         weight = None if sample_weight is None else np.asarray(sample_weight)[known]
@@ -225,7 +281,9 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _features(self, X: Any, *, reset: bool) -> Array:
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused below
-                X = validate_data(self, X, accept_sparse="csr", dtype=np.float32, reset=reset, ensure_all_finite=False)
+                X = validate_data(
+                    self, as_values(X), accept_sparse="csr", dtype=np.float32, reset=reset, ensure_all_finite=False
+                )
         except ValueError as error:  # scikit-learn's own words, in our tree of errors
             raise InputError(str(error)) from error
         return finite(np.asarray(X.toarray() if hasattr(X, "toarray") else X))
@@ -250,6 +308,14 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         number = {value: at for at, value in enumerate(self.classes_.tolist())}
         known = np.array([number.get(value, -1) for value in y.tolist()], dtype=np.int64)
         return np.where(unknown(y), -1, known)
+
+    def _test_labels(self, graph: Graph) -> Array:
+        """Return the labels of a graph's test nodes, None elsewhere; one for each row of a prediction."""
+        test = graph.split_for(seed_from(self.random_state)).test
+        names = np.full(graph.nodes, None, dtype=object)
+        known = labels_of(self._fitted.class_numbers(graph), test)
+        names[known >= 0] = self.classes_[known[known >= 0]]
+        return names if graph.targets is None else names[graph.targets]
 
     def _split(self, labels: Array, valid: Any, seed: int) -> Split:
         known = np.flatnonzero(labels >= 0)

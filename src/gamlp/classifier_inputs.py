@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from gamlp.errors import LabelError, NotFiniteError, SettingsError, ShapeError
 from gamlp.graph.build.assemble import is_unknown
-from gamlp.graph.graph import Adjacency
+from gamlp.graph.graph import Adjacency, Graph
 from gamlp.storage.files import Array
 
 
@@ -34,7 +34,7 @@ def labels_for(y: Any, nodes: int) -> Array:
             "Give one label per row; with an adjacency, −1 where it is unknown."
         )
     try:
-        flat: Array = np.asarray(column_or_1d(y, warn=True))
+        flat: Array = np.asarray(column_or_1d(as_values(y), warn=True))
     except ValueError as error:
         raise ShapeError(str(error)) from error
     if len(flat) != nodes:
@@ -61,16 +61,62 @@ def unknown(y: Array) -> Array:
     return np.asarray((y == -1) | np.isnan(y))
 
 
+def as_graph(X: Any) -> tuple[Graph | None, bool]:
+    """Return the graph that X is, ours or PyTorch Geometric's, or None; and whether its classes are numbers."""
+    if isinstance(X, Graph):
+        return X, False
+    if not hasattr(X, "edge_index") and not hasattr(X, "edge_types"):
+        return None, False
+    from gamlp.graph.readers.datasets import read_graph
+
+    return read_graph(X), True
+
+
+def class_values(graph: Graph, *, numbered: bool) -> Array:
+    """Return the classes of a graph, as numbers where its labels are."""
+    return np.array([int(name) for name in graph.classes] if numbered else graph.classes)
+
+
+def as_values(values: Any) -> Any:
+    """Read what numpy cannot, a DuckDB relation for one, as an Arrow table, or as one column of it."""
+    from gamlp.graph.readers.table import is_stream, stream_content
+
+    if not is_stream(values) or hasattr(values, "__array__"):
+        return values
+    content = stream_content(values, "the table")
+    return content.column(0) if content.num_columns == 1 else content
+
+
 def as_adjacency(adjacency: Any, X: Array) -> Adjacency:
-    """Take any adjacency that fits the rows of X; None is no edge at all."""
+    """Take edges that fit the rows of X: an adjacency, a table of edges or an edge_index (2, E); None is no edge."""
     if adjacency is None:
         return Adjacency(np.zeros(len(X) + 1, np.int64), np.zeros(0, np.int32))
     if isinstance(adjacency, Adjacency):
         adjacency.check()
         return adjacency
+    if is_edges(adjacency, len(X)):
+        from gamlp.graph.build.csr import adjacency_from_edges
+        from gamlp.graph.build.ids import NodeIds
+        from gamlp.graph.readers.edges import open_edges
+
+        source, target, weights = open_edges(adjacency).between(NodeIds(len(X)), NodeIds(len(X))).read()
+        return adjacency_from_edges(source, target, nodes=len(X), weights=weights, symmetric=True)
     from gamlp.graph.readers.convert import from_scipy
 
     return from_scipy(adjacency, X).adjacency
+
+
+def is_edges(given: Any, nodes: int) -> bool:
+    """Tell edges, a table or (2, E), from an adjacency (N, N); a square table is edges where its columns say so."""
+    from gamlp.graph.readers.edges import SOURCES, TARGETS
+    from gamlp.graph.readers.table import is_stream, open_table
+
+    shape = getattr(given, "shape", None)
+    if is_stream(given):
+        table = open_table(given, "the edges")
+        named = table.pick(None, SOURCES) is not None and table.pick(None, TARGETS) is not None
+        return named or (table.rows, len(table.names)) != (nodes, nodes)
+    return shape is not None and len(shape) == 2 and shape[0] == 2 and tuple(shape) != (nodes, nodes)
 
 
 def seed_from(random_state: Any) -> int:

@@ -56,7 +56,7 @@ class GraphOptions:
         list[str] | None,
         Argument(
             metavar="GRAPH",
-            help="A data set's name, a graph directory, or EDGES [NODES] files.",
+            help="A data set's name, a graph directory, EDGES [NODES] tables, or a folder or database that holds them.",
             autocompletion=complete.graphs,
         ),
     ] = None

@@ -71,10 +71,11 @@ def predict(
 
 def another_source(graph: GraphOptions, record: Record) -> GraphSource:
     """Return the source of another graph, read as the run's graph was where both are files of tables."""
+    from gamlp.graph.readers.datasets import both_tables
     from gamlp.graph.readers.table import is_table, open_table
 
-    files = [Path(word) for word in graph.what or []]
-    if record.source is None or not all(file.is_file() and is_table(file) for file in files):
+    files = [Path(word) for word in both_tables(graph.what, {})[0]]
+    if record.source is None or not all(map(is_table, files)):
         return graph.source()
     names = {name for file in files for name in open_table(file).names}
     needed = {
@@ -86,8 +87,11 @@ def another_source(graph: GraphOptions, record: Record) -> GraphSource:
 
 def check_out(out: Path, source: GraphSource | None) -> None:
     """Refuse to write over what is read."""
+    from gamlp.graph.readers.databases import is_database_table
+
     place = out.resolve()
     given = [] if source is None else [*map(Path, source.what), *([source.features] if source.features else [])]
+    given += [path.parent for path in given if is_database_table(path)]
     if any(path.exists() and (path == place or path in place.parents) for path in given):
         raise InputError(f"--out {out} would write over what the graph is read from.\nChoose another name.")
 

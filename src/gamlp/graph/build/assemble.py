@@ -66,6 +66,13 @@ def as_features(values: Any) -> Array:
         return np.ascontiguousarray(values, dtype=np.float32)
 
 
+def plain(values: Any) -> Any:
+    """Return torch tensors, lists and frames as numpy arrays, scipy matrices and None as they are."""
+    if hasattr(values, "detach"):
+        return values.detach().cpu().numpy()
+    return values if values is None or hasattr(values, "toarray") else np.asarray(values)
+
+
 def as_split(train: Any, valid: Any, test: Any, *, nodes: int) -> Split | Splits:
     """Make a split of three sets, each given as node ids or as a mask over the nodes; of masks (N, S) several."""
     masks = [np.asarray(part) for part in (train, valid, test)]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gamlp.errors import FormatError, InputError, LabelError, ShapeError
-from gamlp.graph.build.assemble import as_split, assemble, named_split
+from gamlp.graph.build.assemble import as_split, assemble, named_split, plain
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
@@ -130,13 +130,6 @@ def from_networkx(
         symmetric=symmetric,
         name=name,
     )
-
-
-def plain(values: Any) -> Any:
-    """Return torch tensors, lists and frames as numpy arrays, scipy matrices and None as they are."""
-    if hasattr(values, "detach"):
-        return values.detach().cpu().numpy()
-    return values if values is None or hasattr(values, "toarray") else np.asarray(values)
 
 
 def split_of(data: Any, nodes: int) -> Split | Splits | None:

@@ -15,8 +15,19 @@ from typing import Any
 from gamlp.errors import FormatError, InputError, MissingFileError, SettingsError, did_you_mean
 from gamlp.graph.graph import Graph
 from gamlp.graph.readers import debian, ogb, planetoid
+from gamlp.graph.readers.convert import from_pyg, from_pyg_hetero
+from gamlp.graph.readers.databases import is_database, is_database_table
 from gamlp.graph.readers.npz_arrays import read_npz
-from gamlp.graph.readers.tables import HETERO, GraphFiles, open_tables, read_hetero_tables, read_tables
+from gamlp.graph.readers.table import is_table
+from gamlp.graph.readers.tables import (
+    HETERO,
+    GraphFiles,
+    open_tables,
+    read_hetero_tables,
+    read_tables,
+    table_stem,
+    tables_in,
+)
 from gamlp.graph.store import is_graph_folder, load_graph
 
 ROOT = Path("data")
@@ -99,11 +110,18 @@ def describe_datasets(root: Path | None = None) -> list[DatasetInfo]:
     ]
 
 
-def read_graph(what: str | Path | Sequence[str | Path], *, root: Path | None = None, **table_options: Any) -> Graph:
-    """Read a graph from a known name (tried first), a graph directory, or table files: edges, or edges and nodes."""
-    given = [what] if isinstance(what, str | Path) else list(what)
-    if are_files(given, table_options):
-        return read_tables(*map(Path, given), **table_options)
+def read_graph(what: Any, *, root: Path | None = None, **table_options: Any) -> Graph:
+    """Read a graph from a known name (tried first), a graph directory, tables, or an object of PyTorch Geometric.
+
+    Tables are the edges, or a list of edges and nodes. Each is a file, a data frame of pandas or Polars, a DuckDB
+    relation, or an Arrow table; edges may also be an edge_index (2, E), and nodes a matrix of features. A folder or a
+    database may hold both, as `edges` and `nodes`. Options are those of `gamlp.graph.readers.tables.open_tables`.
+    """
+    if hasattr(what, "edge_index") or hasattr(what, "edge_types"):
+        return read_pyg(what, table_options)
+    given, options = both_tables(what, table_options)
+    if are_files(given, options):
+        return read_tables(*given, **options)
     name, folder = str(given[0]), Path(given[0])
     if find_dataset(name) is not None:
         return load_dataset(name, root)
@@ -111,42 +129,91 @@ def read_graph(what: str | Path | Sequence[str | Path], *, root: Path | None = N
         return load_graph(folder)
     if (folder / HETERO).is_file():
         return read_hetero_tables(folder)
-    if folder.is_dir():
+    if folder.is_dir() or is_database(folder):
         raise FormatError(
-            f"{folder} is a folder without graph.json.\n"
-            "Expected a graph directory, or a folder with hetero.toml. The raw files of a known data set are read "
-            "by its name, with --root."
+            f"{folder} is a {'folder without graph.json' if folder.is_dir() else 'database without a table edges'}.\n"
+            "Expected a graph directory, a folder with hetero.toml, with Parquet files, or with tables named edges and "
+            "nodes, or a database with such tables. The raw files of a known data set are read by its name and --root."
         )
     raise MissingFileError(f"There is no data set, folder or file '{name}'.\n{did_you_mean(name, DATASETS)}")
 
 
+def read_pyg(data: Any, options: dict[str, Any]) -> Graph:
+    """Take a graph from a `Data` or a `HeteroData`; of the options, they know `directed`."""
+    others = sorted(
+        key for key, value in options.items() if value is not None and value is not False and key != "directed"
+    )
+    hetero = hasattr(data, "edge_types")
+    if others or (hetero and options.get("directed")):
+        raise SettingsError(
+            f"{', '.join(others) or 'directed'} was given for a {type(data).__name__} object.\n"
+            "It says itself what its parts are: leave the options out."
+        )
+    return from_pyg_hetero(data) if hetero else from_pyg(data, symmetric=not options.get("directed"))
+
+
 def open_graph(what: Sequence[str | Path], *, root: Path | None = None, **table_options: Any) -> GraphFiles:
     """Open table files, or one of OGB's data sets, to be imported within a memory limit."""
-    if are_files(what, table_options):
-        return open_tables(*map(Path, what), **table_options)
-    dataset = find_dataset(str(what[0]))
+    given, options = both_tables(what, table_options)
+    if are_files(given, options):
+        if any(is_database_table(path) for path in map(Path, given)):
+            raise SettingsError(
+                f"--memory was given for {Path(given[0]).parent}: tables of a database are held in memory.\n"
+                "Leave it out, or write the tables to Parquet files, which are read in chunks."
+            )
+        return open_tables(*given, **options)
+    dataset = find_dataset(str(given[0]))
     if dataset is None or dataset.open is None:
         raise SettingsError(
-            f"--memory was given for '{what[0]}', which is neither a file of edges nor one of OGB's data sets.\n"
+            f"--memory was given for '{given[0]}', which is neither a file of edges nor one of OGB's data sets.\n"
             "Leave it out: this graph is read as a whole."
         )
     return dataset.open(dataset.find(root))
 
 
-def are_files(given: Sequence[str | Path], table_options: dict[str, Any]) -> bool:
-    """Say whether EDGES [NODES] were named, rather than a data set or a folder, for which the options mean nothing."""
+def both_tables(what: Any, options: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Return what was given as a list; of a folder or database with both tables these, which it gives its name."""
+    given = list(what) if isinstance(what, list | tuple) else [what]
+    place = Path(given[0]) if len(given) == 1 and is_name(given[0]) and find_dataset(str(given[0])) is None else None
+    if place is None or is_graph_place(place):
+        return given, options
+    found = tables_in(place) if place.is_dir() or is_database(place) else []
+    return (found, {**options, "name": table_stem(place)}) if found else (given, options)
+
+
+def is_graph_place(folder: Path) -> bool:
+    """Say whether a folder says by itself what it holds: a graph directory, or tables that hetero.toml names."""
+    return is_graph_folder(folder) or (folder / HETERO).is_file()
+
+
+def options_given(options: dict[str, Any]) -> list[str]:
+    """Return the names of options that say something."""
+    empty = (str, tuple, list, bool, type(None))  # of these, what is empty says nothing
+    return sorted(key for key, value in options.items() if not isinstance(value, empty) or value)
+
+
+def is_name(given: Any) -> bool:
+    """Say whether this is a name, and no object."""
+    return isinstance(given, str | Path)
+
+
+def are_files(given: Sequence[Any], table_options: dict[str, Any]) -> bool:
+    """Say whether EDGES [NODES] were given, rather than a data set or a folder, for which the options mean nothing."""
     if not given or len(given) > 2:
         raise InputError(
             f"{len(given)} graphs or files were named.\n"
             "Name one data set, one graph directory, or the edges and the nodes of one graph."
         )
+    if not is_name(given[0]):
+        return True
     first, known = Path(given[0]), len(given) == 1 and find_dataset(str(given[0])) is not None
-    if len(given) == 2 and not first.is_file():
+    there = first.is_file() or is_database_table(first) or (first.is_dir() and is_table(first))
+    files = there and not is_database(first) and not known and not is_graph_place(first)
+    if len(given) == 2 and not files:
         raise MissingFileError(f"{first} is not there, or no file.\nOf two files, the first must be the list of edges.")
     if not known and first.exists() and not first.is_file() and not first.is_dir():
         raise FormatError(f"{first} is not a regular file.\nA file of edges, or a graph directory, was expected.")
-    files = first.is_file() and not known
-    options = sorted(key for key, value in table_options.items() if value not in (None, False, ()))
+    options = options_given(table_options)
     if options and not files:
         raise SettingsError(
             f"{', '.join(options)} was given for '{given[0]}', which is not a file.\n"

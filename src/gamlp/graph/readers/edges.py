@@ -1,4 +1,4 @@
-"""Edge lists from files, as a stream that can be begun again: Parquet, text, .npy and .npz alike."""
+"""Edge lists from files and objects, as a stream that can be begun again: tables and arrays alike."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamlp.errors import FormatError, ShapeError
+from gamlp.graph.build.assemble import plain
 from gamlp.graph.build.ids import NodeIds, spelled
 from gamlp.graph.readers.npz_arrays import members, read_member
-from gamlp.graph.readers.table import ArrayTable, Table, file_key, open_table
+from gamlp.graph.readers.table import ArrayTable, Table, file_key, is_stream, open_table
 from gamlp.progress import progress
 from gamlp.storage.files import Array, read_array
 
@@ -104,10 +105,17 @@ class EdgeList:
         return source, target, weights if self.weighted else None
 
 
-def open_edges(path: Path, source: str | None = None, target: str | None = None, weight: str | None = None) -> EdgeList:
-    """Look at a file of edges, by columns where they are not the usual ones; `between` says which nodes they join."""
-    arrays = path.suffix.lower() in (".npy", ".npz")
-    table = open_arrays(path, source, target, weight) if arrays else open_table(path)
+def open_edges(given: Any, source: str | None = None, target: str | None = None, weight: str | None = None) -> EdgeList:
+    """Look at edges, by columns where they are not the usual ones; `between` says which nodes they join.
+
+    They are a path, a table, or an edge_index (2, E): a tensor or an array.
+    """
+    if isinstance(given, Path) and given.suffix.lower() in (".npy", ".npz"):
+        table: Table = open_arrays(given, source, target, weight)
+    elif not isinstance(given, Path) and not is_stream(given) and hasattr(given, "shape"):
+        table = edge_table(Path("edge_index"), ["source", "target"], two_columns(plain(given), Path("edge_index")))
+    else:
+        table = open_table(given, "the edges")
     return EdgeList(table, choose(table, source, target, weight), NodeIds(0), NodeIds(0))
 
 
@@ -143,6 +151,11 @@ def open_arrays(path: Path, source: str | None, target: str | None, weight: str 
         arrays = [read_member(path, name) for name in names]
     if weight in held:
         names, arrays = [*names, weight], [*arrays, read_member(path, weight)]
+    return edge_table(path, names, arrays)
+
+
+def edge_table(path: Path, names: list[str], arrays: list[Array]) -> ArrayTable:
+    """Return arrays as a table, if they can be ends of edges and weights."""
     for values in arrays[:2]:
         if values.dtype.kind not in "iuSU" or values.ndim != 1:
             raise FormatError(f"{path}: edge ends are {values.ndim}-dimensional {values.dtype}.\nExpected node ids.")

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gamlp.errors import FormatError, ShapeError, did_you_mean
-from gamlp.graph.build.assemble import as_split, encode_labels, named_split
+from gamlp.graph.build.assemble import as_features, as_split, encode_labels, named_split, plain
 from gamlp.graph.build.ids import INTEGER, NodeIds, as_integers, id_values, spelled
 from gamlp.graph.readers.columns import feature_chunks, feature_names, feature_types, label_values, words_named
 from gamlp.graph.readers.edges import EdgeList
 from gamlp.graph.readers.npz_arrays import members, read_member
-from gamlp.graph.readers.table import ArrayTable, Table, file_key, is_table, open_table
+from gamlp.graph.readers.table import ArrayTable, Table, file_key, is_stream, is_table, open_table
 from gamlp.graph.splits import AnySplit, Split, SplitRule, Splits
 from gamlp.progress import progress
 from gamlp.storage.files import Array, read_array
@@ -171,16 +171,20 @@ class NodeTable:
 
 
 def open_nodes(
-    nodes: Path | None, features: Path | None, columns: NodeColumns, *, in_memory: bool, edges: EdgeList | None = None
+    nodes: Any, features: Any, columns: NodeColumns, *, in_memory: bool, edges: EdgeList | None = None
 ) -> NodeTable:
-    """Look at the files of the nodes, which `edges` join; with `in_memory` they are read once and held."""
-    check_ignored(columns.ignored, [path for path in (nodes, features) if path is not None and is_table(path)])
+    """Look at the nodes, which `edges` join, and at features of their own: paths, tables or matrices.
+
+    With `in_memory` files are read once and held.
+    """
+    check_ignored(columns.ignored, [given for given in (nodes, features) if given is not None and is_table(given)])
     own = NodeTable(0) if features is None else open_features(features, ignored=columns.ignored)
     if nodes is None:
         return own
-    if nodes.suffix.lower() == ".npy":
+    suffix = nodes.suffix.lower() if isinstance(nodes, Path) else ""
+    if suffix == ".npy" or is_matrix(nodes):
         table = open_features(nodes)
-    elif nodes.suffix.lower() == ".npz":
+    elif suffix == ".npz":
         table = open_npz(nodes, with_features=features is None)
     else:
         table = open_node_table(nodes, columns, edges, with_features=features is None, in_memory=in_memory)
@@ -188,37 +192,46 @@ def open_nodes(
         return table
     if own.nodes != table.nodes:
         raise ShapeError(
-            f"{features} has {own.nodes:,} rows, {nodes} {table.nodes:,} nodes.\n"
+            f"{own.paths[0]}: {own.nodes:,} rows, {table.paths[0]}: {table.nodes:,} nodes.\n"
             "Every node needs one row of features, in the order of the node table."
         )
     return replace(table, features=own.features, feature_columns=own.feature_columns, paths=(*table.paths, *own.paths))
 
 
-def check_ignored(names: Sequence[str], paths: Sequence[Path]) -> None:
+def check_ignored(names: Sequence[str], given: Sequence[Any]) -> None:
     """Refuse to ignore columns that are in none of the tables."""
-    there = [name for path in paths if names for name in open_table(path).names]
+    tables = [open_table(one) for one in given] if names else []
+    there = [name for table in tables for name in table.names]
     for name in names:
         if name not in there:
-            where = " and ".join(map(str, paths)) or "the files of the nodes, which are no tables"
+            where = " and ".join(str(table.path) for table in tables) or "the files of the nodes, which are no tables"
             raise FormatError(f"--ignore {name}: no such column in {where}.\n{did_you_mean(name, there)}")
 
 
-def open_features(path: Path, nodes: int | None = None, *, ignored: Sequence[str] = ()) -> NodeTable:
-    """Look at features alone: .npy (N, F), .npz with `features`, or a table of numbers only; `nodes` saves counting."""
+def is_matrix(given: Any) -> bool:
+    """Say whether an object is a matrix: an array, a tensor, scipy's sparse ones."""
+    return not isinstance(given, Path) and not is_stream(given) and hasattr(given, "shape")
+
+
+def open_features(given: Any, nodes: int | None = None, *, ignored: Sequence[str] = ()) -> NodeTable:
+    """Look at features alone: .npy (N, F), .npz with `features`, a matrix, or a table; `nodes` saves counting."""
+    path = given if isinstance(given, Path) else Path("the features")
+    if is_matrix(given):
+        return NodeTable(given.shape[0], features=matrix(as_features(plain(given)), path), paths=(path,))
     if path.suffix.lower() in (".npy", ".npz"):
         npy = path.suffix.lower() == ".npy"
         values = matrix(read_array(path, memory_map=True) if npy else read_member(path, "features"), path)
         return NodeTable(len(values), features=values, paths=(path,))
-    table = open_table(path)
+    table = open_table(given, path.name)
     kept = tuple(name for name in table.names if name not in ignored)
     return NodeTable(table.rows if nodes is None else nodes, features=table, feature_columns=kept, paths=(path,))
 
 
 def open_node_table(
-    path: Path, columns: NodeColumns, edges: EdgeList | None, *, with_features: bool, in_memory: bool
+    nodes: Any, columns: NodeColumns, edges: EdgeList | None, *, with_features: bool, in_memory: bool
 ) -> NodeTable:
     """Look at a node table; its columns without a role are features."""
-    table: Table = (file := open_table(path))
+    table = file = open_table(nodes, "the nodes")
     own = columns.id if columns.id is not None or edges is None else id_column(file, edges, columns)
     roles = (file.pick(own, IDS), file.pick(columns.label, LABELS), file.pick(columns.split, ("split",)))
     found = NodeColumns(*roles, columns.ignored)
@@ -228,7 +241,7 @@ def open_node_table(
         types = {**feature_types(file, others), **dict.fromkeys(given, "string")}
         with words_named(file, others):
             table = file.held((*given, *others) or file.names[:1], types)
-    return NodeTable(table.rows, table, found, table if others else None, others, paths=(path,))
+    return NodeTable(table.rows, table, found, table if others else None, others, paths=(table.path,))
 
 
 def id_column(table: Table, edges: EdgeList, columns: NodeColumns) -> str | None:

@@ -46,6 +46,7 @@ class GraphSource(BaseModel):
         directed: bool = False,
     ) -> GraphSource:
         """Return the source that these words name; `root` is left out where nothing is read below it."""
+        from gamlp.graph.readers.databases import is_database_table
         from gamlp.graph.readers.datasets import ROOT, find_dataset
 
         if not what:
@@ -55,9 +56,14 @@ class GraphSource(BaseModel):
                 raise SettingsError(f"--column {role}=…: there is no such role.\n{did_you_mean(role, ROLES)}")
         for word in (*what, root or "", features or "", *(columns or {}).values(), *ignore):
             check_utf8(str(word))
+
+        def located(word: str | Path) -> str | Path:
+            there = Path(word).exists() or is_database_table(Path(word))
+            return Path(word).resolve() if there else word
+
         dataset = find_dataset(str(what[0])) if len(what) == 1 else None
         return cls(
-            what=tuple(str(word) if dataset or not Path(word).exists() else str(Path(word).resolve()) for word in what),
+            what=tuple(str(word if dataset else located(word)) for word in what),
             root=(ROOT if root is None else root).resolve() if dataset and dataset.folders else None,
             columns=dict(columns or {}),
             ignore=tuple(ignore),

@@ -1,6 +1,10 @@
-"""Tables with named columns, in chunks of rows: Parquet, text, or arrays. Whatever reads a file of ours reads it here.
+"""Tables with named columns, in chunks of rows. Whatever reads a table, a file or an object, reads it here.
 
-Text is .csv or .tsv, gzipped or not. A first line of numbers only is no header: the columns are then f0, f1, ….
+    .parquet .pq          a file, or a folder of such files, which together are one table, in the order of their names
+    .csv .tsv .txt (.gz)  text (`text_format`); without a header the columns are f0, f1, …
+    FILE/TABLE            a table of a SQLite or DuckDB file (`databases`)
+    an object             whatever gives Arrow's C stream: a data frame of pandas or Polars, a DuckDB relation, …
+
 A chunk is an Arrow record batch; chunks can begin after some rows, and a table can be held in memory as a whole.
 """
 
@@ -21,10 +25,12 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 from gamlp.errors import FormatError, MissingFileError, did_you_mean
+from gamlp.graph.readers.databases import is_database_table, read_database_table
+from gamlp.graph.readers.text_format import is_text, kind_of, text_format
 from gamlp.storage.files import Array
 
 PARQUET = (".parquet", ".pq")
-TEXT = {".csv": ",", ".tsv": "\t"}
+INDEX = re.compile(r"__index_level_\d+__")  # of a pandas frame, which has no name
 ROWS = 2**20  # of a chunk
 BLOCK = 2**24  # bytes of text parsed at a time
 
@@ -50,6 +56,10 @@ class Table(ABC):
     @abstractmethod
     def rows(self) -> int:
         """How many rows there are; text is read to its end."""
+
+    @abstractmethod
+    def held(self, columns: Sequence[str], types: Mapping[str, str]) -> Table:
+        """Return some columns in memory: a table that need not be read again."""
 
     @property
     def is_text(self) -> bool:
@@ -90,7 +100,11 @@ class ArrayTable(Table):
     @property
     def rows(self) -> int:
         """How many rows there are."""
-        return len(self.arrays[0])
+        return len(self.arrays[0]) if self.arrays else 0
+
+    def held(self, columns: Sequence[str], types: Mapping[str, str]) -> Table:
+        """Return some of the columns, as they are."""
+        return replace(self, names=tuple(columns), arrays=tuple(self.arrays[self.names.index(one)] for one in columns))
 
     def chunks(self, columns: Sequence[str], types: Mapping[str, str], *, skip: int = 0) -> Iterator[Chunk]:
         """Give slices, of the types that are there."""
@@ -103,7 +117,10 @@ class ArrayTable(Table):
 
 @dataclass(frozen=True)
 class TableFile(Table):
-    """A Parquet or text file, opened far enough to know its columns."""
+    """A text file, a Parquet file or a folder of these, opened far enough to know its columns."""
+
+    comments: int = 0  # lines at the top of a text file that are no table
+    decimal: str = "."  # point of its numbers
 
     @property
     def rows(self) -> int:
@@ -112,7 +129,7 @@ class TableFile(Table):
             first = self.names[0]
             return sum(batch.num_rows for _, batch in self.chunks([first], {first: "string"}))
         with reading(self.path):
-            return int(parquet.read_metadata(self.path).num_rows)
+            return sum(int(parquet.read_metadata(file).num_rows) for file in parquet_files(self.path))
 
     def held(self, columns: Sequence[str], types: Mapping[str, str]) -> Table:
         """Read some columns into memory, on all cores: a table that need not be read again."""
@@ -120,7 +137,8 @@ class TableFile(Table):
             if self.is_text:
                 content = csv.read_csv(self.path, **self._text_options(columns, types))
             else:
-                content = valid(parquet.read_table(self.path, columns=list(columns)))
+                parts = [parquet.read_table(file, columns=list(columns)) for file in parquet_files(self.path)]
+                content = valid(pa.concat_tables(parts))
         names, arrays = tuple(columns), tuple(content.columns)
         return ArrayTable(self.path, names, arrays, header=self.header, delimiter=self.delimiter)
 
@@ -137,21 +155,28 @@ class TableFile(Table):
             yield from numbered(stream, 0)
 
     def _parquet(self, columns: Sequence[str], skip: int) -> Iterator[Chunk]:
-        with parquet.ParquetFile(self.path, pre_buffer=False) as file:
-            counts = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
-            ends = np.cumsum(counts, dtype=np.int64)
-            first = int(np.searchsorted(ends, skip, side="right"))
-            start = int(ends[first - 1]) if first else 0
-            groups = list(range(first, len(counts)))
-            batches = file.iter_batches(batch_size=ROWS, row_groups=groups, columns=list(columns))
-            yield from numbered(map(valid, batches), start)
+        before = 0  # rows of the files before
+        for path in parquet_files(self.path):
+            with parquet.ParquetFile(path, pre_buffer=False) as file:
+                counts = [file.metadata.row_group(at).num_rows for at in range(file.num_row_groups)]
+                ends = before + np.cumsum(counts, dtype=np.int64)
+                first = int(np.searchsorted(ends, skip, side="right"))
+                start = int(ends[first - 1]) if first else before
+                groups = list(range(first, len(counts)))
+                batches = file.iter_batches(batch_size=ROWS, row_groups=groups, columns=list(columns))
+                yield from numbered(map(valid, batches), start)
+                before += sum(counts)
 
     def _text_options(self, columns: Sequence[str], types: Mapping[str, str]) -> dict[str, Any]:
         kinds = {name: pa.type_for_alias(kind) for name, kind in types.items()}
         return {
-            "read_options": csv.ReadOptions(autogenerate_column_names=not self.header, block_size=BLOCK),
+            "read_options": csv.ReadOptions(
+                autogenerate_column_names=not self.header, block_size=BLOCK, skip_rows=self.comments
+            ),
             "parse_options": csv.ParseOptions(delimiter=self.delimiter),
-            "convert_options": csv.ConvertOptions(column_types=kinds, include_columns=list(columns)),
+            "convert_options": csv.ConvertOptions(
+                column_types=kinds, include_columns=list(columns), decimal_point=self.decimal
+            ),
         }
 
 
@@ -162,36 +187,112 @@ def numbered(batches: Iterable[Any], start: int) -> Iterator[Chunk]:
         start += batch.num_rows
 
 
-def kind_of(path: Path) -> str:
-    """Return the suffix that tells the format, without .gz."""
-    return (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+def is_table(given: Any) -> bool:
+    """Say whether this is something that `open_table` reads: an object, or a path with the name of a table."""
+    if not isinstance(given, Path):
+        return is_stream(given)
+    if given.is_dir():
+        return bool(parquet_files(given))
+    return is_database_table(given) or kind_of(given) in PARQUET or is_text(given)
 
 
-def is_table(path: Path) -> bool:
-    """Say whether a file's name is that of a table."""
-    return kind_of(path) in (*PARQUET, *TEXT)
-
-
-def open_table(path: Path) -> TableFile:
-    """Look at the columns of a table."""
-    suffix = kind_of(path)
-    if not is_table(path):
-        raise FormatError(f"{path} has the suffix '{suffix}'.\nExpected .parquet, .csv, .tsv (.gz too), .npy or .npz.")
-    with reading(path):
-        if suffix in PARQUET:
-            table = TableFile(path, tuple(parquet.read_schema(path).names))
-        else:
-            parsing = csv.ParseOptions(delimiter=TEXT[suffix])
-            with csv.open_csv(path, read_options=csv.ReadOptions(block_size=BLOCK), parse_options=parsing) as stream:
-                names, kinds = tuple(stream.schema.names), map(str, stream.schema.types)
-            booleans = tuple(name for name, kind in zip(names, kinds, strict=True) if kind == "bool")
-            table = TableFile(path, names, delimiter=TEXT[suffix], booleans=booleans)
-            if all(is_number(name) for name in names):
-                table = replace(table, names=tuple(f"f{at}" for at in range(len(names))), header=False)
+def open_table(given: Any, name: str = "the table") -> Table:
+    """Look at the columns of a table: a path, or an object, which errors call `name`."""
+    if not isinstance(given, Path):
+        table: Table = as_table(stream_content(given, name), Path(name))
+    elif is_database_table(given):
+        table = as_table(read_database_table(given), given)
+    else:
+        table = open_file(given)
     doubled = [name for at, name in enumerate(table.names) if name in table.names[:at]]
     if doubled:
-        raise FormatError(f"{path} has two columns '{doubled[0]}'.\nRename one of them.")
+        raise FormatError(f"{table.path} has two columns '{doubled[0]}'.\nRename one of them.")
     return table
+
+
+def open_file(path: Path) -> TableFile:
+    """Look at the columns of a file, or of the files of a folder."""
+    if kind_of(path) not in PARQUET and not is_text(path) and not path.is_dir():
+        raise FormatError(
+            f"{path} has the suffix '{kind_of(path)}'.\n"
+            "Expected .parquet, .csv, .tsv or .txt (.gz too), .npy, .npz, a folder of Parquet files, or FILE/TABLE of "
+            "a SQLite (.sqlite, .db) or DuckDB (.duckdb) file."
+        )
+    with reading(path):
+        if not is_text(path):
+            return open_parquet(path)
+        form = text_format(path)
+        options = csv.ReadOptions(block_size=BLOCK, skip_rows=form.skip)
+        parsing = csv.ParseOptions(delimiter=form.delimiter)
+        with csv.open_csv(path, read_options=options, parse_options=parsing) as stream:
+            names, kinds = tuple(stream.schema.names), map(str, stream.schema.types)
+        booleans = tuple(name for name, kind in zip(names, kinds, strict=True) if kind == "bool")
+        table = TableFile(
+            path, names, delimiter=form.delimiter, comments=form.skip, decimal=form.decimal, booleans=booleans
+        )
+        if all(is_number(name) for name in names):
+            table = replace(table, names=tuple(f"f{at}" for at in range(len(names))), header=False)
+        return table
+
+
+def open_parquet(path: Path) -> TableFile:
+    """Look at the columns of a Parquet file, or of a folder of them, which must be the same in all."""
+    first, *others = parquet_files(path) or [path]
+    schema = parquet.read_schema(first)
+    for other in others:
+        if not parquet.read_schema(other).equals(schema):
+            raise FormatError(f"{other} has other columns, or types, than {first.name}.\nWrite all files alike.")
+    return TableFile(path, tuple(schema.names))
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Return the files of a table: the file itself, or those of the folder by name."""
+    if not path.is_dir():
+        return [path]
+    return sorted(file for file in path.iterdir() if file.suffix.lower() in PARQUET and file.is_file())
+
+
+def is_stream(given: Any) -> bool:
+    """Say whether an object gives its rows by Arrow's C stream, as data frames and relations do."""
+    return hasattr(given, "__arrow_c_stream__")
+
+
+def stream_content(given: Any, name: str) -> Any:
+    """Read an object into an Arrow table."""
+    name = f"{name[:1].upper()}{name[1:]}"
+    if not is_stream(given):
+        raise FormatError(
+            f"{name}: an object of type {type(given).__name__} is no table.\n"
+            "Expected a path, a pandas or Polars data frame (a lazy one after .collect()), a DuckDB relation or an "
+            "Arrow table."
+        )
+    try:
+        return pa.RecordBatchReader.from_stream(given).read_all()
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        what = str(error).strip().splitlines()[0].rstrip(".")
+        raise FormatError(
+            f"{name} cannot be read as a table ({what}).\nExpected named columns, each of one type."
+        ) from error
+
+
+def as_table(content: Any, path: Path) -> ArrayTable:
+    """Hold an Arrow table; strings become one kind of strings, and an index without a name is none of the columns."""
+    kept = [name for name in content.column_names if not INDEX.fullmatch(name)]
+    arrays = tuple(plain_strings(content.column(name)) for name in kept)
+    return ArrayTable(path, tuple(kept), arrays)
+
+
+def plain_strings(column: Any) -> Any:
+    """Return strings of any layout, those of categories too, as the usual ones; other columns as they are."""
+    categories = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if categories else column.type
+    if not (pa.types.is_string_view(kind) or pa.types.is_large_string(kind)):
+        return column
+    if not categories:
+        return column.cast(pa.string())
+    parts = [(chunk.indices, chunk.dictionary.cast(pa.string())) for chunk in column.chunks]
+    chunks = [pa.DictionaryArray.from_arrays(*part) for part in parts]
+    return pa.chunked_array(chunks, pa.dictionary(column.type.index_type, pa.string()))
 
 
 def read_matrix(path: Path, kind: str) -> Array:
@@ -208,7 +309,7 @@ def read_matrix(path: Path, kind: str) -> Array:
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
     """Turn every way a file can be broken into one error that names it; pipes and devices, which never end, too."""
-    if not path.is_file():
+    if not path.is_file() and not (path.is_dir() and parquet_files(path)):
         there = "is not a regular file" if path.exists() else "is not there"
         raise MissingFileError(f"{path} {there}.\nA file was expected at this place.")
     try:
@@ -222,9 +323,9 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def file_key(path: Path) -> str:
-    """Return what tells a file from another, and from itself after a change."""
-    found = path.stat()
-    return f"{path.resolve()} {found.st_size} {found.st_mtime_ns}"
+    """Return what tells a file from another, and from itself after a change; of a folder, its files."""
+    found = [(file.resolve(), file.stat()) for file in parquet_files(path)]
+    return " ".join(f"{file} {about.st_size} {about.st_mtime_ns}" for file, about in found)
 
 
 def as_arrow(values: Any) -> Any:

@@ -1,10 +1,12 @@
-"""A graph from files of one's own: a list of edges, a table of nodes, perhaps a file of features.
+"""A graph from tables of one's own, files or objects: a list of edges, a table of nodes, perhaps features apart.
 
-    edges   .parquet .csv .tsv   columns source, target (src/dst, from/to, or the first two), perhaps weight
-            .npy                 (E, 2) or (2, E)          .npz   source, target, perhaps weight; or edge_index
-    nodes   .parquet .csv .tsv   id (or node, name; without: the row), label, split; every other column is a feature
-            .npz                 features, labels, perhaps ids, train, valid, test
-    features  .npy               (N, F), mapped where it is float32: then it need not fit in memory; or a table
+    edges     a table   columns source, target (src/dst, from/to, or the first two), perhaps weight
+              .npy      (E, 2) or (2, E)          .npz   source, target, perhaps weight; or edge_index
+    nodes     a table   id (or node, name; without: the row), label, split; every other column is a feature
+              .npz      features, labels, perhaps ids, train, valid, test
+    features  .npy      (N, F), mapped where it is float32: then it need not fit in memory; or a table
+
+`gamlp.graph.readers.table` says what a table may be. A folder or a database with tables `edges` and `nodes` is both.
 
 Everything is checked here, with file, column and line in the message. `gamlp.graph.build.import_directory` writes the
 same files to a graph directory within a memory limit. A heterogeneous graph is a folder of such files, which a small
@@ -29,10 +31,13 @@ from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble
 from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
+from gamlp.graph.readers.databases import is_database, table_names
 from gamlp.graph.readers.edges import EdgeList, open_edges
 from gamlp.graph.readers.nodes import NodeColumns, NodeTable, open_nodes
-from gamlp.graph.readers.table import kind_of
+from gamlp.graph.readers.table import is_table
+from gamlp.graph.readers.text_format import kind_of
 
+ROLES = ("edges", "nodes")
 HETERO = "hetero.toml"
 NODE_KEYS = ("file", "count", "features", "id", "label", "split")
 RELATION_KEYS = ("file", "source", "target", "columns")
@@ -61,16 +66,16 @@ class GraphFiles:
         return assemble(source, target, weights=weights, **rest, **parts)
 
 
-def read_tables(edges: Path, nodes: Path | None = None, **options: Any) -> Graph:
-    """Read a graph from files, with the options of `open_tables`."""
+def read_tables(edges: Any, nodes: Any = None, **options: Any) -> Graph:
+    """Read a graph from files or objects, with the options of `open_tables`."""
     return open_tables(edges, nodes, in_memory=True, **options).read()
 
 
 def open_tables(
-    edges: Path,
-    nodes: Path | None = None,
+    edges: Any,
+    nodes: Any = None,
     *,
-    features: Path | None = None,
+    features: Any = None,
     source: str | None = None,
     target: str | None = None,
     id: str | None = None,  # noqa: A002
@@ -79,24 +84,48 @@ def open_tables(
     weight: str | None = None,
     ignore: Sequence[str] = (),
     directed: bool = False,
+    name: str | None = None,
     in_memory: bool = False,
 ) -> GraphFiles:
-    """Open files; source, target, id, label, split and weight name columns that are not the usual ones.
+    """Open files or objects; source, target, id, label, split and weight name columns that are not the usual ones.
 
     Columns of `ignore` are no features.
     """
-    edges, nodes = Path(edges), None if nodes is None else Path(nodes)
+    edges, nodes, features = as_path(edges), as_path(nodes), as_path(features)
     columns = NodeColumns(id=id, label=label, split=split, ignored=tuple(ignore))
     links = open_edges(edges, source, target, weight)
-    own = None if features is None else Path(features)
-    table = open_nodes(nodes, own, columns, in_memory=in_memory, edges=links)
+    table = open_nodes(nodes, features, columns, in_memory=in_memory, edges=links)
     if table.features is None:
+        where = table.paths[0] if table.paths else "the edge list"
         raise ShapeError(
-            f"There are no features in {nodes or 'the edge list'}.\nEvery node needs at least one: numeric columns of "
+            f"There are no features in {where}.\nEvery node needs at least one: numeric columns of "
             "the node table, or a file of its own (--features) with one row per node."
         )
-    name = edges.name.removesuffix(".gz").removesuffix(kind_of(edges))
+    name = name or (table_stem(edges) if isinstance(edges, Path) else "graph")
     return GraphFiles(name, table, links, directed)
+
+
+def as_path(given: Any) -> Any:
+    """Return a name as a path; what is none stays as it is."""
+    return Path(given) if isinstance(given, str) else given
+
+
+def table_stem(path: Path) -> str:
+    """Return the name of a table without its suffix."""
+    return path.name.removesuffix(".gz").removesuffix(kind_of(path))
+
+
+def tables_in(place: Path) -> list[Path]:
+    """Return the tables `edges` and `nodes` of a folder or a database file; none where there is no `edges`."""
+    if is_database(place):
+        found = [place / name for name in table_names(place)]
+    else:
+        found = [path for path in place.iterdir() if is_table(path) or path.suffix in (".npy", ".npz")]
+    both = [[path for path in found if table_stem(path) == role] for role in ROLES]
+    for role, paths in zip(ROLES, both, strict=True):
+        if len(paths) > 1:
+            raise FormatError(f"{place} has {', '.join(sorted(path.name for path in paths))}.\nWhich are the {role}?")
+    return [path for paths in both for path in paths] if both[0] else []
 
 
 def read_hetero_tables(folder: Path) -> HeteroGraph:
