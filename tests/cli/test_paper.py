@@ -3,6 +3,7 @@
 import csv
 import json
 import shlex
+from html import unescape
 
 import pytest
 
@@ -88,6 +89,20 @@ def test_an_experiment_goes_on_and_leaves_methods_out(gamlp, root, tmp_path, mon
     assert second.code == 0, second.err
     assert len(trained) == 1  # "uniform" alone
     assert "uniform" in str(trained[0])
+
+
+def test_the_figure_of_the_attention_tells_its_trend(gamlp, root, tmp_path):
+    words = ("--graph", "ogbn-products", "--root", root, "--seeds", 2, "--out", tmp_path / "out", "--json", *quick())
+    done = gamlp("paper", "attention", *words)
+    assert done.code == 0, done.err
+    degrees, trend = json.loads((tmp_path / "out" / "result.json").read_text())["charts"]
+    assert "Rank correlation of degree and mean hop" in degrees["note"]
+    assert [row[0] for row in trend["rows"]] == ["mean hop", *(f"hop {hop}" for hop in range(7))]
+    assert trend["rows"][0][-1] in ("1 of 2", "2 of 2")
+    table = (tmp_path / "out" / "table.md").read_text()
+    for said in (degrees, trend):
+        assert said["note"] in table and f"## {said['title']}\n" in table
+        assert said["note"] in unescape((tmp_path / "out" / "report.html").read_text())
 
 
 def original(*args, **more):

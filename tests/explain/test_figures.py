@@ -32,6 +32,7 @@ def test_all_figures_of_a_run(tiny_graph, run_of, tmp_path, capsys):
     assert stems == {
         "loss", "validation-accuracy", "reliable-set", "calibration", "confusion", "accuracy-by-degree",
         "accuracy-by-class", "attention", "attention-by-degree", "attention-right-and-wrong", "attention-by-class",
+        "attention-trend",
     }  # fmt: skip
     assert len(files) == 3 * len(stems)
     assert (out / "loss.png").read_bytes().startswith(b"\x89PNG")

@@ -146,13 +146,15 @@ def whole_run(opened: FinishedRun, out: Path) -> Answer:
 
     tables = explain_attention(opened)
     reach = receptive.receptive_fields(opened.graph.adjacency, hops=max(2, tables[0].mean.shape[1] - 1))
-    files = write_charts([*charts_of("attention", opened), *receptive.charts(reach)], out)
+    attention = charts_of("attention", opened)
+    files = write_charts([*attention, *receptive.charts(reach)], out)
     facts: dict[str, Any] = {"run": str(opened.folder), "seed": opened.seed, "attention": {}}
     for one in tables:
         facts["attention"][one.name] = [
             {"group": group, "nodes": int(count), "weights": row.tolist()}
             for group, count, row in zip(one.groups, one.nodes, one.mean, strict=True)
         ]
+    facts["notes"] = [chart.note for chart in attention if chart.note]
     facts["receptive_field"] = {field.region: field.shares.mean(axis=0).tolist() for field in reach}
     for key, kind in (("relation_subsets", "subsets"), ("relations", "relations")):
         if shares := relation_weights(opened, kind):
@@ -171,6 +173,8 @@ def show_run(facts: dict[str, Any]) -> None:
             made.add_row(f"{prefix} {one['group']}", f"{one['nodes']:,}", *(f"{value:.3f}" for value in one["weights"]))
         made.add_section()
     screen().print(made)
+    for note in facts["notes"]:
+        say(note)
     for key, title in (("relation_subsets", "relation subset"), ("relations", "relation")):
         if key in facts:
             screen().print(shares_table(facts[key], title))

@@ -61,6 +61,7 @@ def make(
     result = {
         "experiment": experiment.name, "title": experiment.title, "source": experiment.source,
         "relative": experiment.relative, "command": command, "seeds": list(seeds), "cells": cells,
+        "charts": [told(chart) for chart in charts if chart.note],
     }  # fmt: skip
     write_json(folder / "result.json", result)
     return {**result, "files": [str(file) for file in write_results(result, folder, charts)]}
@@ -141,6 +142,11 @@ def shares(published: Published | tuple[float] | None) -> tuple[float | None, fl
     """Return mean and std from 0 to 1, None where there is none."""
     mean, std = (*(published or ()), None, None)[:2]
     return mean and mean / 100, std and std / 100
+
+
+def told(chart: Chart) -> dict[str, Any]:
+    """Return the numbers of a chart and what is said of them, for the tables."""
+    return {"title": chart.title, "note": chart.note, "header": list(chart.header), "rows": list(map(list, chart.rows))}
 
 
 def charts_of_run(experiment: Experiment, column: Column, graph: Graph, folder: Path) -> list[Chart]:

@@ -1,7 +1,8 @@
 """The cells of an experiment as tables: Markdown to read, CSV to compute with, and a page.
 
 With several columns an overview comes first, test accuracy beside the published one; then each column on its own, with
-validation, seconds and parameters. A cell more than half a point below what was published is marked ▾.
+validation, seconds and parameters. A cell more than half a point below what was published is marked ▾. The numbers of
+a chart that something is said of stand below; the page has the chart itself.
 """
 
 from __future__ import annotations
@@ -43,6 +44,9 @@ def markdown(result: Mapping[str, Any]) -> str:
     parts = [f"# {result['title']}", footnote(result)]
     for title, header, rows in tables(result):
         parts += [f"## {title}", markdown_table(header, rows)]
+    for chart in result.get("charts", []):
+        rows = [list(map(str, row)) for row in chart["rows"]]
+        parts += [f"## {chart['title']}", markdown_table(chart["header"], rows), chart["note"]]
     return "\n\n".join(parts) + "\n"
 
 

@@ -5,6 +5,13 @@ The paper's heat map (section 4.6, "Interpretability"): 20 nodes are drawn from 
 are also given over all nodes: by degree, by class, and by whether a test node was predicted right.
 
 The degree is the number of neighbours, whatever the edges weigh. Cost: one pass over the (R, K+1) weights each.
+
+Whether weights rise or fall with the degree is said by Spearman's rank correlation, over the nodes with neighbours:
+
+    ρ = correlation of the ranks of dᵢ and of mᵢ,     mᵢ = Σ_l l·wᵢˡ, the mean hop, or wᵢˡ, one hop's weight
+
+with a two-sided p of ρ = 0, in every seed of the run. p takes the nodes for independent draws, which they are not:
+neighbours share their hops, and a small p says that ρ is not an accident of few nodes, no more. Seeds share the graph.
 """
 
 from __future__ import annotations
@@ -17,9 +24,14 @@ import numpy as np
 from gamlp.explain.figures.cells import Cells, heat_chart
 from gamlp.explain.figures.chart import Chart
 from gamlp.explain.finished_run import FinishedRun
-from gamlp.storage.files import Array
+from gamlp.runs.seed import check_kept
+from gamlp.storage.files import Array, read_array
 
 Range = tuple[int, int | None]  # smallest and largest degree; None = no limit
+MOST_NODES = 2**20  # whose ranks are correlated: of more, so many are drawn
+ACCIDENT = 0.05  # from this p on a correlation may be one
+SLIGHT = 0.3  # below this a correlation is
+VARIES = 1e-9  # by how much a measure must differ between nodes
 
 PAPER_RANGES: tuple[Range, ...] = ((1, 4), (5, 8), (9, 12))
 ALL_RANGES: tuple[Range, ...] = ((0, 0), *PAPER_RANGES, (13, 24), (25, 99), (100, None))
@@ -41,9 +53,49 @@ class Weights:
         return np.asarray(self.mean / max(float(self.mean.max(initial=0.0)), np.finfo(np.float64).tiny))
 
 
+@dataclass(frozen=True)
+class Trend:
+    """How a measure of the attention goes with the degree: its rank correlation and p in each seed."""
+
+    measure: str  # mean hop, hop 0, …
+    nodes: int
+    correlations: tuple[float, ...]
+    p_values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """The mean correlation of the seeds."""
+        return sum(self.correlations) / len(self.correlations)
+
+    @property
+    def p(self) -> str:
+        """The largest p of the seeds, as it is written."""
+        return "< 0.001" if max(self.p_values) < 0.001 else f"{max(self.p_values):.3f}"
+
+    @property
+    def agreeing(self) -> int:
+        """In how many seeds the sign is that of the mean."""
+        return sum((value > 0) == (self.mean > 0) for value in self.correlations)
+
+    @property
+    def seeds(self) -> str:
+        """The same, of how many."""
+        return f"{self.agreeing} of {len(self.correlations)}"
+
+    @property
+    def clear(self) -> bool:
+        """Whether all seeds agree, and none by accident of few nodes."""
+        return self.agreeing == len(self.correlations) and max(self.p_values) < ACCIDENT
+
+
 def charts(run: FinishedRun) -> list[Chart]:
-    """Draw the heat maps of a method that weighs hops; groups that have no node are left out."""
-    return [] if run.attention is None else [weights_chart(one) for one in explain_attention(run) if one.groups]
+    """Draw the heat maps of a method that weighs hops, and its trends; groups that have no node are left out."""
+    if run.attention is None:
+        return []
+    trends = seed_trends(run)
+    notes = {"attention-by-degree": trend_sentence(trends[0])} if trends else {}
+    maps = [weights_chart(one, note=notes.get(one.name, "")) for one in explain_attention(run) if one.groups]
+    return maps + ([trend_chart(trends)] if trends else [])
 
 
 def weights_chart(weights: Weights, *, ylabel: str = "", note: str = "") -> Chart:
@@ -59,6 +111,62 @@ def weights_chart(weights: Weights, *, ylabel: str = "", note: str = "") -> Char
     ]
     header = ("group", "nodes", *columns)
     return heat_chart(weights.name, weights.title, cells, ylabel=ylabel, header=header, rows=rows, note=note)
+
+
+def trend_chart(trends: Sequence[Trend]) -> Chart:
+    """Draw the correlations, the stronger the colour the larger, of either sign."""
+    columns = ("correlation", "p", "seeds of this sign")
+    texts = [[f"{one.mean:+.3f}", one.p, one.seeds] for one in trends]
+    shares = np.array([[abs(one.mean), 0, 0] for one in trends])
+    cells = Cells([one.measure for one in trends], [one.nodes for one in trends], columns, texts, shares)
+    rows = [(one.measure, one.nodes, *row) for one, row in zip(trends, texts, strict=True)]
+    note = (
+        "Spearman's rank correlation of a node's degree with its mean hop and with the weight of each hop, mean over "
+        "the seeds, and the largest p. Neighbours share their hops, so nodes are not independent, and p is too small."
+    )
+    title, header = "Degree against attention", ("measure", "nodes", *columns)
+    return heat_chart("attention-trend", title, cells, header=header, rows=rows, note=note)
+
+
+def trend_sentence(trend: Trend) -> str:
+    """Say how the mean hop goes with the degree, and no more than the numbers do."""
+    way = ("slightly " if abs(trend.mean) < SLIGHT else "") + ("less" if trend.mean < 0 else "more")
+    meaning = f"nodes with more neighbours look {way} far" if trend.clear else "no clear trend"
+    sign = "<" if trend.p.startswith("<") else "="
+    return (
+        f"Rank correlation of degree and mean hop over {trend.nodes:,} nodes with neighbours: {trend.mean:+.3f} "
+        f"(p {sign} {trend.p.removeprefix('< ')}, of this sign in {trend.seeds} seeds): {meaning}."
+    )
+
+
+def seed_trends(run: FinishedRun) -> list[Trend]:
+    """Return the trends of the mean hop and of every hop over all seeds; of weights that do not vary there are none."""
+    found: dict[str, list[tuple[int, float, float]]] = {}
+    degrees = np.diff(run.graph.adjacency.indptr)
+    for seed in run.record["seeds"]:
+        place = run.folder / f"seed-{seed}"
+        check_kept(place, names=("rows.npy", "attention.npy"))
+        rows, attention = read_array(place / "rows.npy"), read_array(place / "attention.npy")
+        for name, values in degree_trends(attention, degrees[rows]).items():
+            found.setdefault(name, []).append(values)
+    return [Trend(name, of[0][0], *zip(*(one[1:] for one in of), strict=True)) for name, of in found.items()]
+
+
+def degree_trends(attention: Array, degrees: Array) -> dict[str, tuple[int, float, float]]:
+    """Return nodes, rank correlation and p for every measure that varies.  attention (R, K+1), degrees (R,)."""
+    from scipy.stats import spearmanr
+
+    nodes = np.flatnonzero(degrees > 0)
+    if len(nodes) > MOST_NODES:
+        nodes = np.random.default_rng(0).choice(nodes, MOST_NODES, replace=False)
+    weights, degrees = attention[nodes].astype(np.float64), degrees[nodes]
+    measures = {"mean hop": weights @ np.arange(weights.shape[1])}
+    measures |= {f"hop {hop}": weights[:, hop] for hop in range(weights.shape[1])}
+    if len(nodes) < 3 or not np.ptp(degrees):
+        return {}
+    varying = {name: values for name, values in measures.items() if np.ptp(values) > VARIES}
+    found = {name: spearmanr(degrees, values) for name, values in varying.items()}
+    return {name: (len(nodes), float(one.statistic), float(one.pvalue)) for name, one in found.items()}
 
 
 def explain_attention(run: FinishedRun, *, seed: int = 0) -> list[Weights]:
