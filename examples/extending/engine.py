@@ -1,6 +1,6 @@
 """An engine of one's own: scipy's sparse product, in float64.
 
-Register it by one line of ENGINES in `gamlp/propagate/engines/registry.py`:
+Register it by one line of ENGINES in `gamlp/propagate/engines/__init__.py`:
 
     "scipy": ("gamlp.propagate.engines.scipy", "ScipyEngine"),
 

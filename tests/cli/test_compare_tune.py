@@ -45,6 +45,16 @@ def test_compare_refuses_before_it_trains(gamlp, graph, tmp_path):
     assert gamlp("compare", "--resume", tmp_path).code == 2
 
 
+@pytest.mark.parametrize("words", [["sgc", "sign+cs"], ["sgc,", "sign+cs"], ["sgc", "sign+cs,mlp"]])
+def test_methods_with_spaces_between_are_told_apart_from_the_graph(gamlp, graph, tmp_path, words):
+    done = gamlp("compare", graph, "--methods", *words, "--out", tmp_path / "all")
+    assert done.code == 2
+    said = " ".join(done.err.split())
+    assert f"'{words[1]}' is a method and stands where the graph does" in said
+    assert "--methods sgc,sign+cs" in said
+    assert not (tmp_path / "all").exists()
+
+
 def test_an_interrupted_comparison_says_how_to_go_on(gamlp, graph, tmp_path, monkeypatch):
     from gamlp.runs import run
 

@@ -8,6 +8,7 @@ import pytest
 
 from gamlp.cli import complete
 from gamlp.cli.app import app
+from gamlp.propagate.engines import ENGINES
 
 ESCAPE = "\x1b["
 START = "import sys; sys.argv[0] = 'gamlp'; from gamlp.cli import main; main()"
@@ -74,6 +75,7 @@ def test_the_shell_completes_names(tmp_path, monkeypatch):
     assert complete.methods("sgc,gamlp-j") == ["sgc,gamlp-jk", "sgc,gamlp-jk+rlu"]
     assert "sgc+cs" in complete.methods("sgc")
     assert complete.recipes("cora") == ["cora"]
+    assert complete.engines("") == list(ENGINES)
     assert complete.recipes("no/where") == []
 
 

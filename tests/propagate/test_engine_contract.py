@@ -18,7 +18,7 @@ from gamlp.errors import IdError, NotFiniteError, SettingsError, ShapeError
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Adjacency
 from gamlp.propagate import EngineChoice, LocalEngine, Normalization, Propagation, Restart
-from gamlp.propagate.engines.registry import ENGINES
+from gamlp.propagate.engines import ENGINES
 from gamlp.propagate.scaling import Scaling
 from gamlp.propagate.sources import SparseRows, WithRows
 

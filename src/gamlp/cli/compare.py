@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +13,7 @@ from gamlp.cli import complete
 from gamlp.cli.begin import asked, new_folder, read_graph, taken_up
 from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Recipe, Seed, Set, go_on
 from gamlp.cli.screen import say, screen, table
+from gamlp.errors import SettingsError
 
 
 def compare(
@@ -39,6 +42,7 @@ def compare(
     from gamlp.runs import comparison as logic
 
     if resume is None:
+        refuse_spaces(methods, graph.what or [])
         own = asked(set_, seed, seeds)
         read, shared = read_graph(graph, compute, recipe, logic.methods_named(methods))
         spec = logic.comparison_for(read, logic.methods_named(methods, read), **own, **shared)
@@ -49,6 +53,19 @@ def compare(
     result = logic.compare(read, spec, folder=folder)
     result["report"] = str(write_pages(read, folder))
     return result, lambda: show(result)
+
+
+def refuse_spaces(methods: str | None, words: Sequence[str]) -> None:
+    """Refuse methods with spaces between: all but the first were taken for the graph."""
+    from gamlp.methods import BASES
+
+    taken = [word for word in words if re.split(r"[+,]|-labels", word)[0] in BASES and not Path(word).exists()]
+    if methods is not None and taken:
+        names = ",".join(name for text in (methods, *taken) for name in text.split(",") if name)
+        raise SettingsError(
+            f"'{taken[0]}' is a method and stands where the graph does.\n"
+            f"Write methods with commas between and no spaces: --methods {names}"
+        )
 
 
 def show(result: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the shell offers after the Tab key (gamlp --install-completion): data sets, methods, recipes; else files."""
+"""What the shell offers after the Tab key (gamlp --install-completion): names of all kinds; else files."""
 
 from __future__ import annotations
 
@@ -28,6 +28,13 @@ def recipes(incomplete: str) -> list[str]:
     from gamlp.recipes import recipe_names
 
     return [name for name in recipe_names() if name.startswith(incomplete)] + files(incomplete)
+
+
+def engines(incomplete: str) -> list[str]:
+    """Return the engines."""
+    from gamlp.propagate.engines import ENGINES
+
+    return [name for name in ENGINES if name.startswith(incomplete)]
 
 
 def files(incomplete: str) -> list[str]:

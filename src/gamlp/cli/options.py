@@ -28,6 +28,7 @@ from typer import Argument, Context, Option
 from gamlp.cli import complete
 from gamlp.cli.screen import print_json, say, shown_progress
 from gamlp.errors import Interrupted, SettingsError
+from gamlp.propagate.engines import ENGINES
 
 if TYPE_CHECKING:
     from gamlp.graph.readers.source import GraphSource
@@ -97,7 +98,12 @@ class GraphOptions:
 class ComputeOptions:
     """Where hops are propagated and kept, and where networks are trained."""
 
-    engine: Annotated[str | None, Option(help="local, cuda, ray …; by default local, or cuda with that device.")] = None
+    engine: Annotated[
+        str | None,
+        Option(
+            help=f"{', '.join(ENGINES)}; by default local, or cuda with that device.", autocompletion=complete.engines
+        ),
+    ] = None
     memory: Memory = None
     address: Annotated[str | None, Option(help="The Ray cluster, as HOST:6379; by default one on this machine.")] = None
     cache: Annotated[Path | None, Option(help="Keep propagated features here, and find them again.")] = None

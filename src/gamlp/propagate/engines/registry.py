@@ -1,4 +1,4 @@
-"""The engines by name, and the choice of one as the command line, run.json and the estimator spell it."""
+"""The choice of an engine as the command line, run.json and the estimator spell it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from gamlp.errors import SettingsError, did_you_mean
+from gamlp.propagate.engines import ENGINES
 from gamlp.propagate.engines.base import Engine
-
-ENGINES = {  # name → module and class, imported when it is chosen
-    "local": ("gamlp.propagate.engines.local", "LocalEngine"),
-    "cuda": ("gamlp.propagate.engines.cuda", "CudaEngine"),
-    "ray": ("gamlp.propagate.engines.ray", "RayEngine"),
-}
 
 
 class EngineChoice(BaseModel):
