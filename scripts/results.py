@@ -1,10 +1,12 @@
-"""Fill the tables of docs/results.md from the result files in benchmarks/recorded/: no figure there is typed.
+"""Fill the tables of the docs from the result files in benchmarks/recorded/: no figure there is typed.
 
     python scripts/results.py              write the tables anew
-    python scripts/results.py --check      say which would change, and fail if any would
+    python scripts/results.py --check      say which pages would change, and fail if any would
     python scripts/results.py --record RUN copy the result.json of an experiment of `gamlp paper` there first
 
-A table stands between two comments, <!-- recorded: FILE --> and <!-- end -->; FILE is the record it is made from.
+A table stands between two comments. <!-- recorded: FILE --> and <!-- end -->: FILE is the record it is made from.
+<!-- systems --> and <!-- end -->: every system of the paper, from the experiments, src/gamlp/paper/systems.toml and all
+records.
 """
 
 from __future__ import annotations
@@ -13,15 +15,25 @@ import argparse
 import json
 import re
 import sys
+import tomllib
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from gamlp.methods import method_named
+from gamlp.paper.experiments import Column, Experiment, Row, experiments
+from gamlp.paper.make import published_test, recipe_of, shares
 from gamlp.paper.table import markdown
+from gamlp.runs.comparison_table import markdown_table, percent
 
 HERE = Path(__file__).parent.parent
 RECORDS = HERE / "benchmarks" / "recorded"
-PAGE = HERE / "docs" / "results.md"
-PLACE = re.compile(r"(<!-- recorded: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PAGES = [HERE / "docs" / f"{name}.md" for name in ("results", "methods", "paper")]
+PLACE = re.compile(r"(<!-- (?:recorded: (\S+)|systems) -->\n).*?(<!-- end -->)", re.DOTALL)
+LARGE = ("ogbn-products", "ogbn-papers100M", "ogbn-mag")  # whose files are not on the machine of the records
+HEADER = ("in the paper", "method", "equation", "compared by", "test, %: graph published → here")
 
 
 def main() -> None:
@@ -32,12 +44,12 @@ def main() -> None:
     options = parser.parse_args()
     if options.record:
         print(f"recorded {record(options.record)}")
-    text = PAGE.read_text(encoding="utf-8")
-    filled = fill(text)
-    if options.check and filled != text:
-        sys.exit("docs/results.md is not what its records say: run scripts/results.py.")
-    if not options.check:
-        PAGE.write_text(filled, encoding="utf-8")
+    texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
+    changed = {page: filled for page, text in texts.items() if (filled := fill(text)) != text}
+    if options.check and changed:
+        sys.exit(f"{', '.join(page.name for page in changed)}: not what the records say. Run scripts/results.py.")
+    for page, filled in changed.items():
+        page.write_text(filled, encoding="utf-8")
 
 
 def record(run: Path) -> Path:
@@ -53,7 +65,7 @@ def record(run: Path) -> Path:
 
 def fill(text: str) -> str:
     """Return the page with every table made anew."""
-    return PLACE.sub(lambda found: found[1] + table(found[2]) + found[3], text)
+    return PLACE.sub(lambda found: found[1] + (table(found[2]) if found[2] else systems()) + found[3], text)
 
 
 def table(name: str) -> str:
@@ -61,6 +73,66 @@ def table(name: str) -> str:
     result: dict[str, Any] = json.loads((RECORDS / name).read_text())
     body = markdown(result).partition("\n\n")[2]  # without the title, which the page has
     return re.sub(r"^## ", "### ", body, flags=re.MULTILINE)
+
+
+def systems() -> str:
+    """Return a table with every row of every experiment; rows that are the same system are one."""
+    lines: dict[tuple[str, str], list[str]] = {}
+    parts: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for experiment in experiments().values():
+        for row in experiment.rows:
+            changed = "".join(f" {key}={value}" for key, value in row.set.items())
+            called = row.name, f"`{row.method}{changed}`"
+            lines.setdefault(called, []).extend(values(experiment, row))
+            parts[called] = parts_of(row)
+    rows = []
+    for called, found in lines.items():
+        places = [dict.fromkeys(f"`{part[key]}`" for part in parts[called]) for key in ("equation", "test")]
+        rows.append([*called, *map("<br>".join, places), "<br>".join(found)])
+    return markdown_table(HEADER, rows).replace("---:|", "---|") + "\n"
+
+
+def parts_of(row: Row) -> list[dict[str, str]]:
+    """Return the parts of a system: its base, what is added and what is set, each with what belongs to it."""
+    known = tomllib.loads((resources.files("gamlp.paper") / "systems.toml").read_text(encoding="utf-8"))
+    method = method_named(row.method)
+    names = [name for name in (*method.added, *row.set) if name in known]
+    return [known[part] for name in (method.base, *names) for part in (name, known[name].get("with")) if part]
+
+
+def values(experiment: Experiment, row: Row) -> Iterator[str]:
+    """Yield what was published of a system and what came out here: a line a graph, all numbers of hops in one."""
+    cells = {cell["column"]: cell for cell in recorded(experiment.name) if cell["row"] == row.name}
+    columns = experiment.columns
+    if experiment.relative:
+        own = cells and f"{cells[columns[0].title]['seconds'] / recorded(experiment.name)[0]['seconds']:.1f}"
+        yield f"time relative to {experiment.rows[0].name} {row.time:g} → {own or absent(columns[0])}"
+    elif all(column.title.isdecimal() for column in columns):
+        own = ", ".join(f"{100 * cells[column.title]['test_accuracy']:.1f}" for column in columns if cells)
+        hops = ", ".join(column.title for column in columns)
+        yield f"{columns[0].graph}, {hops} hops – → {own or absent(columns[0])}"
+    else:
+        for column in columns:
+            cell = cells.get(column.title)
+            own = percent(cell["test_accuracy"], cell["test_accuracy_std"]) if cell else absent(column)
+            yield f"{column.title} {published(row, column)} → {own}"
+
+
+def published(row: Row, column: Column) -> str:
+    """Write what was published, – where nothing was."""
+    return percent(*shares(published_test(row, column, recipe_of(column).published)))
+
+
+def absent(column: Column) -> str:
+    """Say why there is no figure."""
+    return "not run here" if column.graph in LARGE else "not recorded yet"
+
+
+@cache
+def recorded(name: str) -> list[dict[str, Any]]:
+    """Return the cells of an experiment's record, none where there is no record."""
+    file = RECORDS / f"paper-{name}.json"
+    return list(json.loads(file.read_text())["cells"]) if file.exists() else []
 
 
 if __name__ == "__main__":

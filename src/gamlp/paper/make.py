@@ -23,7 +23,7 @@ from gamlp.paper.experiments import Column, Experiment, Row, missing_data
 from gamlp.paper.table import write_results
 from gamlp.progress import progress
 from gamlp.propagate.engines.registry import EngineChoice
-from gamlp.recipes.recipe import Published, load_recipe, usual_recipe
+from gamlp.recipes.recipe import Published, Recipe, load_recipe, usual_recipe
 from gamlp.runs.comparison import check_overrides, compare, comparison_for
 from gamlp.storage.files import write_json
 
@@ -93,7 +93,7 @@ def column_cells(
 
     `changes` are settings for the rows that have them, `shared` what every comparison is given.
     """
-    recipe = column.recipe or usual_recipe([column.graph])
+    recipe = recipe_of(column)
     groups: dict[Path, list[Row]] = {}
     for row in experiment.rows:
         groups.setdefault(place_of(column, row, folder), []).append(row)
@@ -101,12 +101,16 @@ def column_cells(
     for place, rows in groups.items():
         names = [row.method for row in rows]
         own = {**taken(changes, names), **column.set, **rows[0].set}
-        done = compare(graph, comparison_for(graph, names, recipe, own, **shared), folder=place)
+        done = compare(graph, comparison_for(graph, names, recipe.name, own, **shared), folder=place)
         measured |= {place / line["method"]: line for line in done["rows"]}
         write_pages(graph, place)
-    valid = load_recipe(recipe).published_valid
     found = [(row, run_of(column, row, folder)) for row in experiment.rows]
-    return [cell(row, column, recipe, run, measured[run], valid) for row, run in found]
+    return [cell(row, column, recipe, run, measured[run]) for row, run in found]
+
+
+def recipe_of(column: Column) -> Recipe:
+    """Return the recipe of a column: its own, or that of its graph."""
+    return load_recipe(column.recipe or usual_recipe([column.graph]))
 
 
 def taken(changes: Mapping[str, Any], methods: Sequence[str]) -> dict[str, Any]:
@@ -120,17 +124,21 @@ def taken(changes: Mapping[str, Any], methods: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def cell(
-    row: Row, column: Column, recipe: str, run: Path, line: Mapping[str, Any], valid: Mapping[str, Published]
-) -> dict[str, Any]:
-    """Return one cell of the table: measured, and published with the experiment or, as it was run there, the recipe."""
-    changed, own = {**column.set, **row.set}, row.published.get(column.title)
+def published_test(row: Row, column: Column, of_recipe: Mapping[str, Published]) -> Published | tuple[float] | None:
+    """Return what was published of a cell: with the experiment or, where settings are as there, with the recipe."""
+    own, as_there = row.published.get(column.title), not (column.set or row.set)
+    return own or (of_recipe.get(method_named(row.method).name) if as_there else None)
+
+
+def cell(row: Row, column: Column, recipe: Recipe, run: Path, line: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one cell of the table: measured and published."""
+    changed = {**column.set, **row.set}
     published = {
-        "valid": shares(None if changed else valid.get(line["method"])),
-        "test": shares(own) if own or changed else (line["published"], line["published_std"]),
+        "valid": shares(None if changed else recipe.published_valid.get(line["method"])),
+        "test": shares(published_test(row, column, recipe.published)),
     }
     return {
-        "row": row.name, "set": changed, "column": column.title, "recipe": recipe,
+        "row": row.name, "set": changed, "column": column.title, "recipe": recipe.name,
         **{key: line[key] for key in MEASURED},
         **{f"published_{part}": mean for part, (mean, _) in published.items()},
         **{f"published_{part}_std": std for part, (_, std) in published.items()},
