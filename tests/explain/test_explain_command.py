@@ -28,7 +28,7 @@ def test_pictures_and_numbers_of_a_run(tiny_graph, run_of, capsys):
     assert code == 0
     facts = json.loads(out)
     assert len(facts["files"]) == 18
-    assert "Rank correlation of degree and mean hop over 9 nodes" in facts["notes"][0]
+    assert "Rank correlation of degree and mean hop over 9 nodes" in facts["notes"]["attention-by-degree"]
     assert {file.name for file in (run / "explain").iterdir()} >= {"attention.png", "attention.svg", "attention.csv"}
     assert (run / "explain" / "attention.png").read_bytes().startswith(b"\x89PNG")
     assert ElementTree.parse(run / "explain" / "attention-by-class.svg").getroot().tag.endswith("svg")

@@ -154,7 +154,7 @@ def whole_run(opened: FinishedRun, out: Path) -> Answer:
             {"group": group, "nodes": int(count), "weights": row.tolist()}
             for group, count, row in zip(one.groups, one.nodes, one.mean, strict=True)
         ]
-    facts["notes"] = [chart.note for chart in attention if chart.note]
+    facts["notes"] = {chart.name: chart.note for chart in attention if chart.note}
     facts["receptive_field"] = {field.region: field.shares.mean(axis=0).tolist() for field in reach}
     for key, kind in (("relation_subsets", "subsets"), ("relations", "relations")):
         if shares := relation_weights(opened, kind):
@@ -173,8 +173,8 @@ def show_run(facts: dict[str, Any]) -> None:
             made.add_row(f"{prefix} {one['group']}", f"{one['nodes']:,}", *(f"{value:.3f}" for value in one["weights"]))
         made.add_section()
     screen().print(made)
-    for note in facts["notes"]:
-        say(note)
+    if "attention-by-degree" in facts["notes"]:
+        say(facts["notes"]["attention-by-degree"])
     for key, title in (("relation_subsets", "relation subset"), ("relations", "relation")):
         if key in facts:
             screen().print(shares_table(facts[key], title))
