@@ -138,6 +138,8 @@ class Settings(BaseModel):
     """What a later stage does with reliable nodes: learn their probabilities (RLU), or train on their class (SLE)."""
     reliable_from: Literal["split", "all"] = "split"
     """Where reliable nodes are looked for: among valid and test nodes, or among all nodes that do not train."""
+    unlabelled_rows: Annotated[int, Field(ge=0)] = 0
+    """Nodes without a label that an epoch draws, of the reliable ones and of those to be consistent each; 0 = all."""
     keep_stage: Literal["last", "best"] = "last"
     """Which stage's network is the result: the last, as in the paper, or the best on validation."""
     threshold: Threshold = 0.85

@@ -35,6 +35,7 @@ PLAIN = [
             "combined_dropout": 0.3,
         },
     ),
+    Case("gamlp-recursive+rlu+scr", settings={"unlabelled_rows": 20, "temperature": 0.5, "threshold": 0.3}),
     Case("gamlp-jk+rlu+cs", "weighted"),
     Case("gamlp-recursive+rlu", settings={"head_residual": "features", "head_layers": 3}),
     Case("gamlp-jk+rlu", "directed"),

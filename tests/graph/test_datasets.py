@@ -23,9 +23,9 @@ def save_photo(root):
 
 def test_a_known_name_below_a_root(tmp_path):
     save_photo(tmp_path)
-    for name in ("photo", "Photo"):
+    for name in ("photo", "Photo", "photo-lcc"):
         graph = read_graph([name], root=tmp_path)
-        assert graph.name == "photo"
+        assert graph.name == name.lower()
         assert graph.adjacency.entries == 2
 
 

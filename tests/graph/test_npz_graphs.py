@@ -37,6 +37,20 @@ def test_features_stay_untouched_and_edges_go_both_ways(path):
     assert graph.split == SplitRule(train=20, valid=30)
 
 
+def test_the_largest_component_keeps_its_nodes_in_their_order(path):
+    adjacency = csr_matrix((np.ones(3), ([5, 1, 0], [1, 4, 3])), shape=(6, 6))  # 1, 4, 5 and 0, 3; 2 is alone
+    changes = {f"adj_{part}": getattr(adjacency, part) for part in ("data", "indices", "indptr")}
+    features = csr_matrix(np.diag(np.arange(1.0, 7)))
+    changes |= {f"attr_{part}": getattr(features, part) for part in ("data", "indices", "indptr")}
+    shape = np.array([6, 6])
+    np.savez(path, **parts(adj_shape=shape, attr_shape=shape, labels=np.array([0, 1, 0, 0, 0, 1]), **changes))
+    graph = read_npz(path, "photo-lcc", connected=True)
+    assert graph.features.argmax(axis=1).tolist() == [1, 4, 5]
+    assert graph.labels.tolist() == [1, 0, 1]
+    assert graph.adjacency.indptr.tolist() == [0, 2, 3, 4]
+    assert graph.adjacency.indices.tolist() == [1, 2, 0, 0]
+
+
 def test_parts_that_are_no_matrix(path):
     np.savez(path, **parts(adj_indices=np.array([1, 2, 9])))
     with pytest.raises(FormatError, match="adj_"):

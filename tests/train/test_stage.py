@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gamlp.settings import Settings
-from gamlp.train.stage import StageData, stage_loss
+from gamlp.train.stage import StageData, drawn, stage_loss
 
 
 def test_the_loss_is_cross_entropy_and_weighted_divergence():
@@ -32,6 +32,22 @@ def test_the_loss_is_cross_entropy_and_weighted_divergence():
     expected = (3 * cross_entropy + 0.7 * 2 * np.mean(divergences)) / (3 + 0.7 * 2)
     found = stage_loss(torch.from_numpy(logits), parts, data, Settings(gamma=0.7))
     assert float(found) == pytest.approx(expected, rel=1e-12)
+    half = stage_loss(torch.from_numpy(logits), parts, data, Settings(gamma=0.35), share_drawn=0.5)
+    assert float(half) == pytest.approx(expected, rel=1e-12)  # each of the two drawn stands for two
+
+
+def test_an_epoch_draws_other_nodes_than_the_one_before_and_the_same_when_it_is_run_again():
+    ids = np.arange(10, 1010)
+    first, second = (drawn(ids, 100, [0, 1, epoch]) for epoch in (0, 1))
+    np.testing.assert_array_equal(first, drawn(ids, 100, [0, 1, 0]))
+    assert len(set(first)) == 100
+    assert set(first) <= set(ids)
+    assert (np.diff(first) > 0).all()
+    assert len(set(first) & set(second)) < 40  # 10 expected
+    often = np.bincount(np.concatenate([drawn(ids, 100, [0, 1, epoch]) for epoch in range(400)]), minlength=1010)[10:]
+    assert 10 < often.min() <= often.max() < 75  # 40 expected, standard deviation 6
+    for count in (0, 1000, 2000):
+        np.testing.assert_array_equal(drawn(ids, count, [0, 0, 0]), ids)
 
 
 def test_without_reliable_nodes_it_is_the_mean_cross_entropy():

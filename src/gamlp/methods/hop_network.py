@@ -78,7 +78,7 @@ class HopNetwork(Method):
             f"{self.name} has no consistency loss": () if settings.consistency else CONSISTENCY,
             "no temperature is used without reliable labels or a consistency loss": ()
             if self.staged or settings.consistency
-            else ("temperature", "reliable_from"),
+            else ("temperature", "reliable_from", "unlabelled_rows"),
             f"the combiner is {settings.combiner}": [
                 key for name in COMBINERS for key in combiner_named(name).reads if key not in own
             ],
@@ -90,6 +90,9 @@ class HopNetwork(Method):
             else (),
             f"the reference is {settings.jk_reference}": () if netted else ("jk_layers",),
             "no net has layers in the middle that read its first": () if max(mixing) > 2 else ("initial_residual",),
+            "reliable nodes are trained on like the others": ("unlabelled_rows",)
+            if settings.pseudo_labels == "train" and not settings.consistency
+            else (),
         }
         return {key: reason for reason, keys in without.items() for key in keys} | super().idle(graph, settings)
 

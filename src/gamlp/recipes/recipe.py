@@ -59,8 +59,12 @@ def recipe_names() -> list[str]:
 
 
 def usual_recipe(what: Sequence[str]) -> str:
-    """Return the recipe of a graph, as it was named: that of a known data set, else the one that adapts itself."""
-    return what[0] if len(what) == 1 and what[0] in recipe_names() else "default"
+    """Return the recipe of a graph, as it was named: that of a known data set, else the one that adapts itself.
+
+    The largest connected component of a data set, as photo-lcc, has the recipe of the data set.
+    """
+    name = what[0].removesuffix("-lcc")
+    return name if len(what) == 1 and name in recipe_names() else "default"
 
 
 def load_recipe(name: str | Path) -> Recipe:

@@ -9,6 +9,9 @@ batch with n training and m reliable rows has the weighted mean
 
 The two keep the paper's proportion, and as Adam does not feel the scale of a loss, the steps are the same; but weight
 decay, which does feel it, then weighs the same in every stage.
+
+With `unlabelled_rows` an epoch draws so many of the reliable nodes, and of the nodes that should be consistent, instead
+of visiting all; those drawn stand for the others, so the two losses keep their proportion.
 """
 
 from __future__ import annotations
@@ -77,9 +80,11 @@ def train_stage(
 
 
 def run_epoch(state: StageState, inputs: Inputs, data: StageData, settings: Settings, *, key: list[int]) -> float:
-    """Take every training and reliable node once; return the mean loss."""
+    """Take every training node once, and every reliable node or those drawn; return the mean loss."""
     network, averaged, together = state.network, state.averaged, ranks()
-    sets = [data.train, data.reliable, data.candidates if averaged else NO_IDS]
+    unlabelled = [data.reliable, data.candidates if averaged else NO_IDS]
+    sets = [data.train, *(drawn(ids, settings.unlabelled_rows, key) for ids in unlabelled)]
+    share_drawn = len(sets[1]) / max(len(data.reliable), 1)
     steps = steps_per_epoch([len(ids) for ids in sets], settings.batch_size)
     together.check(sum(len(ids) // steps for ids in sets))
     inputs.begin_epoch(network, np.concatenate(sets), key)
@@ -89,9 +94,9 @@ def run_epoch(state: StageState, inputs: Inputs, data: StageData, settings: Sett
         parts = [together.share(ids) for ids in whole]
         network.set_step(seed_of(*key[:2], *([together.rank] if together.rank else [])), key[2] * steps + step)
         state.adam.zero_grad()
-        batch = inputs.gather(np.concatenate(parts), keep=steps == 1)
+        batch = inputs.gather(np.concatenate(parts), keep=steps == 1 and not settings.unlabelled_rows)
         logits = network(*batch).logits
-        loss = stage_loss(logits, parts, data, settings, whole=whole)
+        loss = stage_loss(logits, parts, data, settings, whole=whole, share_drawn=share_drawn)
         if averaged is not None and len(parts[2]):
             share, start = len(parts[2]) / len(whole[2]), len(parts[0]) + len(parts[1])
             loss = loss + share * agreement(averaged, batch, logits, start, settings, key)
@@ -106,22 +111,37 @@ def run_epoch(state: StageState, inputs: Inputs, data: StageData, settings: Sett
 
 
 def stage_loss(
-    logits: Tensor, parts: list[Array], data: StageData, settings: Settings, *, whole: list[Array] | None = None
+    logits: Tensor,
+    parts: list[Array],
+    data: StageData,
+    settings: Settings,
+    *,
+    whole: list[Array] | None = None,
+    share_drawn: float = 1.0,
 ) -> Tensor:
     """Return L_CE + γ·L_KD of one batch, whose rows are the training part, then the reliable part.
 
-    Where `parts` are a rank's share of a `whole` batch, the losses of all ranks add up to that of the whole.
+    Where `parts` are a rank's share of a `whole` batch, the losses of all ranks add up to that of the whole. A reliable
+    row stands for 1 / share_drawn of them.
     """
     train, reliable = parts[0], parts[1]
     all_ = parts if whole is None else whole
     labels = torch.from_numpy(data.train_labels[np.searchsorted(data.train, train)]).to(logits.device)
     loss = functional.cross_entropy(logits[: len(train)], labels, reduction="sum")
-    weight = len(all_[0]) + settings.gamma * len(all_[1])
-    if len(reliable) and settings.gamma:
+    gamma = settings.gamma / (share_drawn or 1.0)
+    weight = len(all_[0]) + gamma * len(all_[1])
+    if len(reliable) and gamma:
         teacher = torch.from_numpy(data.teacher[np.searchsorted(data.reliable, reliable)]).to(logits.device)
         rows = slice(len(train), len(train) + len(reliable))
-        loss = loss + settings.gamma * len(reliable) * distillation_loss(logits[rows], teacher)
+        loss = loss + gamma * len(reliable) * distillation_loss(logits[rows], teacher)
     return loss / max(weight, 1e-12)
+
+
+def drawn(ids: Array, count: int, key: list[int]) -> Array:
+    """Return `count` of the sorted ids, others in every epoch; all of them where there are no more, or count is 0."""
+    if not 0 < count < len(ids):
+        return ids
+    return np.sort(np.random.default_rng([*key, len(ids)]).choice(ids, count, replace=False, shuffle=False))
 
 
 def agreement(

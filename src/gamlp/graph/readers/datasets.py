@@ -230,11 +230,11 @@ def _planetoid(title: str, sizes: tuple[int, int, int, int], split: tuple[int, i
     )
 
 
-def _npz(title: str, file: str, sizes: tuple[int, int, int, int]) -> Dataset:
-    nodes, classes = sizes[0], sizes[3]
+def _npz(title: str, file: str, sizes: tuple[int, int, int, int], *, connected: bool = False) -> Dataset:
+    nodes, classes, name = sizes[0], sizes[3], title.lower() + "-lcc" * connected
     return Dataset(
-        *(title.lower(), *sizes, (20 * classes, 30 * classes, nodes - 50 * classes), (f"{title}/raw",), ((file,),)),
-        read=lambda folder: read_npz(folder / file, title.lower()),
+        *(name, *sizes, (20 * classes, 30 * classes, nodes - 50 * classes), (f"{title}/raw",), ((file,),)),
+        read=lambda folder: read_npz(folder / file, name, connected=connected),
     )
 
 
@@ -258,7 +258,9 @@ DATASETS: dict[str, Dataset] = {
         _planetoid("CiteSeer", (3_327, 4_552, 3_703, 6), (120, 500, 1_000)),
         _planetoid("PubMed", (19_717, 44_324, 500, 3), (60, 500, 1_000)),
         _npz("Computers", "amazon_electronics_computers.npz", (13_752, 245_861, 767, 10)),
+        _npz("Computers", "amazon_electronics_computers.npz", (13_381, 245_778, 767, 10), connected=True),
         _npz("Photo", "amazon_electronics_photo.npz", (7_650, 119_081, 745, 8)),
+        _npz("Photo", "amazon_electronics_photo.npz", (7_487, 119_043, 745, 8), connected=True),
         _npz("CS", "ms_academic_cs.npz", (18_333, 81_894, 6_805, 15)),
         _npz("Physics", "ms_academic_phy.npz", (34_493, 247_962, 8_415, 5)),
         _ogb("ogbn-arxiv", (169_343, 1_166_243, 128, 40), (90_941, 29_799, 48_603), "time"),
