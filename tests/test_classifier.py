@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
@@ -318,3 +319,25 @@ def test_predict_as_it_was_fitted(world):
         fitted.predict(graph.features, adjacency=A, y=[0, 1, 2])
     with pytest.raises(LabelError, match="None of the labels"):
         fitted.score(graph.features, np.full(240, -1), adjacency=A)
+
+
+def test_embeddings_and_scores_of_nodes():
+    """The head of the fitted network makes the logits of the embeddings; scores are log-probabilities."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(40, 4)).astype(np.float32), np.arange(40) % 3
+    edges = random.integers(0, 40, size=(2, 100))
+    model = GAMLPClassifier("gamlp-jk-labels", hops=2, hidden=8, epochs=3)
+    vectors = model.fit_transform(X, y, adjacency=edges)
+    np.testing.assert_array_equal(vectors, model.transform(X, adjacency=edges))
+    assert vectors.shape == (40, 8)
+    head = model._fitted.learned.networks[-1].head
+    with torch.no_grad():
+        logits = head._layer(head.layers - 1, torch.from_numpy(vectors) @ head.weights[-1], skip=None)
+    probabilities = model.predict_proba(X, adjacency=edges)
+    np.testing.assert_allclose(torch.softmax(logits, dim=1).numpy(), probabilities, atol=1e-5)
+    np.testing.assert_allclose(np.exp(model.decision_function(X, adjacency=edges)), probabilities, rtol=1e-5)
+
+
+def test_methods_without_embeddings_have_no_transform():
+    assert not hasattr(GAMLPClassifier("label-propagation"), "transform")
+    assert hasattr(GAMLPClassifier("sign"), "transform")

@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import TransformerTags
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gamlp.classifier_inputs import (
@@ -150,18 +152,21 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         each node of its target type.
         """
         check_is_fitted(self)
+        return self._probabilities(self._graph(X, adjacency), y)
+
+    def _graph(self, X: Any, adjacency: Any) -> Graph:
+        """Return what is to be predicted as a graph, without labels where it is none already."""
         graph, _ = as_graph(X)
         if graph is not None:
             self._alone(adjacency=adjacency)
-            return self._probabilities(graph, y)
+            return graph
         X = self._features(X, reset=False)
         if (adjacency is None) != (self._fingerprint is None):
             raise InputError(
                 f"The classifier was fitted {'without' if adjacency is not None else 'with'} an adjacency.\n"
                 "Predict as it was fitted; nodes without edges have an adjacency of zeros."
             )
-        none = np.full(len(X), -1, np.int64)
-        return self._probabilities(Graph(as_adjacency(adjacency, X), X, none, name="predict"), y)
+        return Graph(as_adjacency(adjacency, X), X, np.full(len(X), -1, np.int64), name="predict")
 
     def _probabilities(self, graph: Graph, y: Any) -> Array:
         if y is None and self._fingerprint is not None and graph.fingerprint == self._fingerprint:
@@ -180,6 +185,26 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"{others[0]} was given beside a whole graph, which has its own.\n"
                 "Leave it out, or give features, labels and adjacency one by one."
             )
+
+    def decision_function(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
+        """Return log-probabilities (N, C): the logits of each node less a number of its own; of two classes, (N,).
+
+        Their softmax is `predict_proba`. Of two classes it is log p₁ − log p₀, as scikit-learn has it.
+        """
+        probabilities = self.predict_proba(X, adjacency, y).astype(np.float64)
+        logs = np.log(np.maximum(probabilities, np.finfo(np.float32).tiny))
+        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
+
+    @available_if(lambda self: method_named(self.method).on_hops)  # type: ignore[untyped-decorator]
+    def transform(self, X: Any, adjacency: Any = None) -> Array:
+        """Return an embedding of each node, (N, hidden): what the last layer reads; no label is in it."""
+        check_is_fitted(self)
+        return self._fitted.embed(self._graph(X, adjacency))[1]
+
+    @available_if(lambda self: method_named(self.method).on_hops)  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None, adjacency: Any = None, valid: Any = None) -> Array:
+        """Learn, then return an embedding of each node."""
+        return np.asarray(self.fit(X, y, adjacency, valid).transform(X, adjacency))
 
     def predict(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
         """Return the most likely label of each node."""
@@ -333,4 +358,5 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.transformer_tags = TransformerTags(preserves_dtype=[]) if hasattr(self, "transform") else None
         return tags

@@ -103,11 +103,6 @@ class Fitted:
         those of split.train are, as in training: the graph of training then comes out as it did.
         """
         graph, settings, engine = self.fit_columns(graph), self.pipeline.settings, self.pipeline.hop_source.engine
-        if self.embedded and embeds(graph, settings) and graph.fingerprint != self.embedded:
-            raise SettingsError(
-                "The model reads embeddings, which are trained for one graph and mean nothing in another.\n"
-                "Train with featureless=neighbours or zeros to predict for other graphs."
-            )
         known = self.class_numbers(graph) if known is None else known
         rows = candidates = None
         if split is not None:
@@ -122,13 +117,26 @@ class Fitted:
             seen = np.flatnonzero(known >= 0)
             labels = (seen, known[seen])
             better = correct_and_smooth(engine, said.probabilities, graph.adjacency, *labels, settings=self.smoothing)
-            return replace(said, probabilities=better)
+            return replace(said, probabilities=better, logits=None)
+
+    def embed(self, graph: Graph, *, split: Split | None = None) -> tuple[Array, Array]:
+        """Return the rows that `predict` speaks of, and an embedding of each node, (R, width); no label is in it."""
+        graph, settings = self.fit_columns(graph), self.pipeline.settings
+        on_hops = split is not None and self.pipeline.method.on_hops
+        rows = wanted_rows(graph, split, settings) if on_hops and split is not None else None
+        with self.pipeline.hop_source.engine.session():
+            return self.learned.embed(graph, rows=rows)
 
     def fit_columns(self, graph: Graph) -> Graph:
-        """Return the graph with the columns of training, in their order."""
+        """Return the graph with the columns of training, in their order; one that cannot be predicted is refused."""
         if self.feature_names is not None and graph.feature_names is not None:
-            return graph.with_columns(self.feature_names)
+            graph = graph.with_columns(self.feature_names)
         check_width(graph, self.features)
+        if self.embedded and embeds(graph, self.pipeline.settings) and graph.fingerprint != self.embedded:
+            raise SettingsError(
+                "The model reads embeddings, which are trained for one graph and mean nothing in another.\n"
+                "Train with featureless=neighbours or zeros to predict for other graphs."
+            )
         return graph
 
     def class_numbers(self, graph: Graph) -> Array:

@@ -140,6 +140,20 @@ def test_predict_the_own_graph(gamlp, run, tmp_path, kind):
     assert result["best_seed"] == json.loads(done.out)["seed"]
 
 
+def test_predict_with_all_that_there_is(gamlp, run, small, tmp_path):
+    folder, _ = run
+    rich = ("--probabilities", "--logits", "--embeddings")
+    assert gamlp("predict", folder, "--out", tmp_path / "own.parquet", *rich).code == 0
+    own = parquet.read_table(tmp_path / "own.parquet")
+    shares, logits = (
+        np.column_stack([own[f"{what}_{name}"] for name in small.classes]) for what in ("probability", "logit")
+    )
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), shares, atol=1e-5)
+    assert np.array(small.classes)[shares.argmax(axis=1)].tolist() == own["predicted"].to_pylist()
+    assert [name for name in own.column_names if name.startswith("embedding")] == [f"embedding_{at}" for at in range(8)]
+
+
 def test_predict_one_seed(gamlp, run, tmp_path):
     folder, _ = run
     gamlp("predict", folder, "--seed", 1, "--out", tmp_path / "one.parquet")

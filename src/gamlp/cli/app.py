@@ -17,7 +17,7 @@ from gamlp.cli.embed import embed
 from gamlp.cli.explain import explain, report
 from gamlp.cli.options import Answer, spelled_out
 from gamlp.cli.paper import methods, paper
-from gamlp.cli.predict import predict
+from gamlp.cli.predict import export, predict
 from gamlp.cli.propagate import propagate
 from gamlp.cli.screen import console, note
 from gamlp.cli.train import train, tune
@@ -27,6 +27,7 @@ from gamlp.progress import log
 COMMANDS: dict[Callable[..., Answer], str] = {
     train: "Examples: gamlp train debian · gamlp train edges.parquet nodes.parquet --column label=topic",
     predict: "Example: gamlp predict runs/RUN new-edges.parquet new-nodes.parquet --out predictions.csv",
+    export: "Example: gamlp export runs/RUN --out network.onnx",
     datasets: "Example: gamlp datasets --root ~/data",
     import_: "Example: gamlp import edges.csv nodes.csv --out my-graph",
     propagate: "Examples: gamlp propagate my-graph --set hops=5 --cache hops, then gamlp train my-graph --cache hops · "

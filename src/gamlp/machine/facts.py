@@ -21,6 +21,7 @@ from gamlp.storage.threads import available
 EXTRAS = {  # extra → the package it brings, what it is for
     "pyg": ("torch_geometric", "message-passing methods, PyG's data sets"),
     "duckdb": ("duckdb", "graphs in DuckDB files"),
+    "onnx": ("onnxscript", "networks as ONNX files"),
     "ray": ("ray", "propagation on a cluster"),
     "tune": ("optuna", "gamlp tune"),
     "tensorboard": ("tensorboard", "learning curves in TensorBoard"),

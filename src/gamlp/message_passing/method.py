@@ -89,7 +89,7 @@ class FittedMessagePassing(FittedMethod):
 
     def predict(self, graph: Graph, known: Array, *, candidates: Ids = None, rows: Ids = None) -> Prediction:
         """Run the network over the whole graph; labels are input for UniMP alone."""
-        from gamlp.message_passing.fit import probabilities
+        from gamlp.message_passing.fit import logits
         from gamlp.message_passing.network import build
 
         context, seen = self.context, np.flatnonzero(known >= 0)
@@ -99,7 +99,8 @@ class FittedMessagePassing(FittedMethod):
         )
         network.load_state_dict(self.weights)
         wanted = rows_of(graph, rows)
-        return Prediction(wanted, probabilities(network, network.seen(source.view, known))[wanted])
+        said = logits(network, network.seen(source.view, known))
+        return Prediction(wanted, said.softmax(dim=1).cpu().numpy()[wanted], logits=said.cpu().numpy()[wanted])
 
     def tensors(self) -> Tensors:
         """Return the weights, and what the scaling measured."""

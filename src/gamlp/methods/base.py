@@ -176,6 +176,12 @@ class FittedMethod(ABC):
         the method has stages (None = all rows without a label).
         """
 
+    def embed(self, graph: Graph, *, rows: Ids = None) -> tuple[Array, Array]:
+        """Return `rows`, ascending (None = all that can have a label), and an embedding of each, (R, width)."""
+        raise SettingsError(
+            "This method gives no embeddings of nodes.\nMethods on hops do: gamlp-…, sign, sagn and the others."
+        )
+
     def state(self) -> dict[str, Any]:
         """Return what it learned and is no tensor, as JSON holds it."""
         return {}

@@ -185,7 +185,16 @@ class FittedHopNetwork(FittedMethod):
         if candidates is None:
             candidates = task.rows[known[task.rows] < 0]
         said = predict_stages(task, StageData(seen, known[seen], candidates=candidates), self.networks)
-        return Prediction(task.rows, said.probabilities, said.weights)
+        return Prediction(task.rows, said.probabilities, said.weights, said.logits)
+
+    def embed(self, graph: Graph, *, rows: Ids = None) -> tuple[Array, Array]:
+        """Return rows and what the last layer of the last network reads of them."""
+        from gamlp.train.inputs import embed
+        from gamlp.train.subset_rotation import inputs_for
+
+        task = self.task(graph, graph.targets if rows is None else rows)
+        inputs = inputs_for(task.hops, None, graph.nodes, self.context.device, self.settings)
+        return task.rows, embed(self.networks[-1], inputs, task.rows)
 
     def state(self) -> dict[str, Any]:
         """Return what is no tensor."""

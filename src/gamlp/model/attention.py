@@ -153,7 +153,7 @@ class JumpingKnowledge(Attention):
                 first = torch.cat([first.new_zeros(self.width, first.shape[1]), first])
             return (self.net.after_first(hops.project(first)) @ self.reference_vector)[:, None]
         if self.kind == "none":
-            return hops.y.new_zeros(len(hops.y), 1)
+            return hops.y.new_zeros(hops.y.shape[0], 1)
         if self.kind == "features":
             return hops.products(self.reference_vector[None])[:, :1, 0]
         count = torch.arange(1, self.width + 1, dtype=hops.y.dtype, device=hops.y.device)

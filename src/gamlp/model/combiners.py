@@ -68,7 +68,7 @@ class FixedCombiner(Combiner):
 
     def forward(self, hops: HopRows, *, stationary: Tensor | None = None) -> Combined:
         """Combine the hops."""
-        weights = self.shares.expand(len(hops.y), -1)
+        weights = self.shares.expand(hops.y.shape[0], -1)
         return Combined(hops.side_by_side() if self.side_by_side else hops.weighted(weights), weights)
 
 

@@ -57,12 +57,23 @@ class Head(nn.Module):
         first = self._layer(0, x, skip=skip)
         if self.layers == 1:
             return self._activated(0, first) if self.inner else first
+        x = self._between(first)
+        last = product(x, self.weights[-1])
+        return self._layer(self.layers - 1, last, skip=x if self.inner else None, activated=self.inner)
+
+    def hidden(self, x: Tensor, first_hop: Tensor) -> Tensor:
+        """Return what the last layer reads.  x (B, F') → (B, hidden), or x itself where there is one layer."""
+        if self.layers == 1:
+            return x
+        return self._between(self._layer(0, product(x, self.weights[0]), skip=x if self.skips_first else None))
+
+    def _between(self, first: Tensor) -> Tensor:
+        """Go from u⁰ to xᴸ⁻¹."""
         x = self._activated(0, first)
         for layer in range(1, self.layers - 1):
             mixed = torch.lerp(x, first, self.share)
             x = self._layer(layer, product(mixed, self.weights[layer]), skip=x, activated=True)
-        last = product(x, self.weights[-1])
-        return self._layer(self.layers - 1, last, skip=x if self.inner else None, activated=self.inner)
+        return x
 
     def _layer(self, layer: int, x: Tensor, *, skip: Tensor | None, activated: bool = False) -> Tensor:
         """Return norm(x) + skip, and that through PReLU and dropout where asked for."""
@@ -85,8 +96,16 @@ class FeatureHead(Head):
 
     def forward(self, x: Tensor, first_hop: Tensor) -> Tensor:
         """Return logits.  x (B, F'), first_hop (B, F) → (B, out)."""
+        return self._through(x, first_hop, self.layers)
+
+    def hidden(self, x: Tensor, first_hop: Tensor) -> Tensor:
+        """Return what the last layer reads."""
+        return self._through(x, first_hop, self.layers - 1)
+
+    def _through(self, x: Tensor, first_hop: Tensor, layers: int) -> Tensor:
+        """Return what the first so many layers make of x."""
         added = {width: product(first_hop, matrix) for width, matrix in self.maps.items()}
-        for layer, weight in enumerate(self.weights):
+        for layer, weight in enumerate(self.weights[:layers]):
             skip = added.get(str(weight.shape[1]), first_hop)
             x = self._layer(layer, product(x, weight), skip=skip, activated=True)
         return x

@@ -65,8 +65,8 @@ def activate(
     if skip is not None:
         x = x + skip
     if slope is not None:
-        grouped = x.view(len(x), len(slope), -1)
-        x = torch.where(grouped > 0, grouped, slope[:, None] * grouped).view_as(x)
+        grouped = x.unflatten(1, (len(slope), -1))  # type: ignore[no-untyped-call]
+        x = torch.where(grouped > 0, grouped, slope[:, None] * grouped).flatten(1)
     return x if dropout is None else dropout(x)
 
 

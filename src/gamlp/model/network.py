@@ -88,6 +88,19 @@ class Network(nn.Module):
         if self.training:
             set_keys(self, seed=self._seed, step=self._step, call=self._call)
             self._call += 1
+        z, first_hop, weights = self._combine(hops, stationary)
+        logits = self.head(z, first_hop)
+        if self.label_branch is not None and labels is not None:
+            logits = logits + self.label_branch(labels.to(logits.dtype))
+        return Output(logits, weights)
+
+    def embed(self, hops: Tensor, stationary: Tensor | None = None) -> Tensor:
+        """Return what the last layer of the head reads of each node, (B, hidden); propagated labels are not in it."""
+        z, first_hop, _ = self._combine(hops, stationary)
+        return self.head.hidden(z, first_hop)
+
+    def _combine(self, hops: Tensor, stationary: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what the head reads, the combined row (B, H') and hop 0 (B, F), and the weights of the hops."""
         dtype = self.head.weights[0].dtype
         x = hops.to(dtype)
         if self.mixer is not None:
@@ -99,10 +112,7 @@ class Network(nn.Module):
             z = self.residual(z, x[:, 0])
         if self.combined_dropout is not None:
             z = self.combined_dropout(z)
-        logits = self.head(z, x[:, 0])
-        if self.label_branch is not None and labels is not None:
-            logits = logits + self.label_branch(labels.to(dtype))
-        return Output(logits, weights)
+        return z, x[:, 0], weights
 
     def _check(self, hops: Tensor, labels: Tensor | None) -> None:
         subsets = () if self.mixer is None else (self.mixer.blocks,)

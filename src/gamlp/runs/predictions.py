@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,14 +17,22 @@ from gamlp.storage.threads import ranges
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Beside = tuple[Sequence[object], Array]  # names, and a column (R, ) of each
 SETS = np.array(["", "train", "valid", "test"], dtype=object)
 
 
 def prediction_tables(
-    graph: Graph, rows: Array, probabilities: Array, *, seed: int | None = None, rows_a_table: int = 2**17
+    graph: Graph,
+    rows: Array,
+    probabilities: Array,
+    *,
+    seed: int | None = None,
+    beside: Mapping[str, Beside] | None = None,
+    rows_a_table: int = 2**17,
 ) -> Iterator[pa.Table]:
     """Yield tables with columns id, predicted, confidence, label (empty where unknown) and, with a seed, set.
 
+    `beside` gives more columns by what they are: logit_cat, logit_dog, … of {"logit": (("cat", "dog"), (R, 2))}.
     `probabilities` (R, C) may be memory-mapped: one table's rows are in memory at a time.
     """
     import pyarrow as pa
@@ -44,6 +52,9 @@ def prediction_tables(
         }
         if members is not None:
             columns["set"] = pa.array(SETS[members[ids]], type=pa.string())
+        for what, (names, values) in (beside or {}).items():
+            some = np.asarray(values[first:last], np.float32)
+            columns |= {f"{what}_{name}": pa.array(some[:, at]) for at, name in enumerate(names)}
         yield pa.table(columns)
 
 

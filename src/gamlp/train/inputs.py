@@ -81,14 +81,29 @@ class Inputs:
 def predict(network: Network, inputs: Inputs, ids: Array, *, keep: bool = False) -> tuple[Array, Array]:
     """Return logits (R, C) and attention weights (R, K+1) of the nodes `ids`, without dropout."""
     network.eval()
-    row = math.prod(inputs.hops.values.shape[1:])
-    size = max(1, min(10_000, 2**26 // max(1, row)))  # 256 MiB of float32 at a time
     with inputs.reading_all(network), reuse_buffers():
-        parts = [network(*inputs.gather(ids[first:last], keep=keep)) for first, last in ranges(len(ids), size)]
+        parts = [network(*inputs.gather(part, keep=keep)) for part in in_parts(inputs, ids)]
     if not parts:
         return np.zeros((0, 0), np.float32), np.zeros((0, 0), np.float32)
     logits, weights = (torch.cat(tensors).cpu().numpy() for tensors in zip(*parts, strict=True))
     return logits, weights
+
+
+@torch.no_grad()
+def embed(network: Network, inputs: Inputs, ids: Array) -> Array:
+    """Return what the last layer of the network reads of the nodes `ids`, (R, hidden), without dropout."""
+    network.eval()
+    with inputs.reading_all(network), reuse_buffers():
+        batches = (inputs.gather(part) for part in in_parts(inputs, ids))
+        parts = [network.embed(hops, stationary).cpu().numpy() for hops, _, stationary in batches]
+    return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+
+
+def in_parts(inputs: Inputs, ids: Array) -> Iterator[Array]:
+    """Cut ids into parts of at most 10,000, whose hops take 256 MiB of float32 at most."""
+    row = math.prod(inputs.hops.values.shape[1:])
+    for first, last in ranges(len(ids), max(1, min(10_000, 2**26 // max(1, row)))):
+        yield ids[first:last]
 
 
 class MappedRows:

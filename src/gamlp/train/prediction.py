@@ -14,3 +14,4 @@ class Prediction:
     rows: Array  # (R,) node ids, ascending
     probabilities: Array  # (R, C) float32
     weights: Array | None = None  # (R, K+1) attention over the hops; None where the method has none
+    logits: Array | None = None  # (R, C) whose softmax the probabilities are; None where they come otherwise, or of fit
