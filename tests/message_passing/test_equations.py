@@ -104,20 +104,19 @@ def gat(network, x, matrix):
 
 
 def unimp(network, x, matrix):
-    hidden = affine(x, network.entry)  # no label is given
+    hidden = affine(x, network.entry)  # the four maps of the first layer side by side
     for number, layer in enumerate(network.attentions):
         last = number == len(network.attentions) - 1
-        query, key, value = (
-            affine(hidden, each).view(len(x), layer.heads, -1)
-            for each in (layer.lin_query, layer.lin_key, layer.lin_value)
-        )
+        maps = (layer.lin_query, layer.lin_key, layer.lin_value, layer.lin_skip)
+        *mapped, own = (affine(hidden, each) if number else hidden[:, each.range] for each in maps)
+        query, key, value = (each.reshape(len(x), layer.heads, -1) for each in mapped)
         rows = []
         for node in range(len(x)):
             near = matrix[node].nonzero().ravel()
             shares = ((query[node] * key[near]).sum(-1) / query.shape[-1] ** 0.5).softmax(dim=0)
             found = (shares[..., None] * value[near]).sum(0)
             rows.append(found.mean(0) if last else found.ravel())
-        received, own = torch.stack(rows), affine(hidden, layer.lin_skip)
+        received = torch.stack(rows)
         gate = affine(torch.cat([received, own, received - own], dim=1), layer.lin_beta).sigmoid()
         hidden = gate * own + (1 - gate) * received
         if not last:
@@ -132,16 +131,24 @@ def normed(x, norm):
 
 
 def deepergcn(network, x, matrix):
-    hidden = affine(x, network.entry)
-    for block in network.blocks:
-        given = normed(hidden, block.norm).relu()
-        messages, rows = given.relu() + block.conv.eps, []
-        temperature = block.conv.aggr_module.t.detach().double()
+    def aggregated(given, layer):
+        messages, rows = given.relu() + 1e-7, []
         for node in range(len(x)):
             near = messages[matrix[node].nonzero().ravel()]
-            rows.append(((temperature * near).softmax(dim=0) * near).sum(0))
-        hidden = hidden + block.conv.mlp.double()(torch.stack(rows) + given)
-    return affine(normed(hidden, network.norm).relu(), network.last)
+            rows.append(((0.1 * near).softmax(dim=0) * near).sum(0))
+        return affine(torch.stack(rows) + given, layer.mlp[0])
+
+    def activated(hidden, norm):
+        mean, variance, weight, bias = (
+            each.detach().double() for each in (norm.running_mean, norm.running_var, norm.weight, norm.bias)
+        )
+        return ((hidden - mean) / (variance + norm.eps).sqrt() * weight + bias).relu()
+
+    norms = [each.module for each in network.norms]
+    hidden = aggregated(affine(x, network.entry), network.aggregations[0])
+    for norm, layer in zip(norms, network.aggregations[1:], strict=False):
+        hidden = hidden + aggregated(activated(hidden, norm), layer)
+    return affine(activated(hidden, norms[-1]), network.last)
 
 
 EQUATIONS = [gcn, jknet, resgcn, graphsage, appnp, dagnn, gat, unimp, deepergcn]
@@ -155,14 +162,16 @@ def test_a_network_is_its_equation(planted, equation):
     view = view_of(planted.features, matrix)
     torch.manual_seed(0)
     network = kind(view, C, method_named(name).settings_from({"layers": 3, "hidden": 4})).eval()
-    for parameter in network.parameters():  # biases begin as 0, and temperatures as 1
-        parameter.data += 0.3 * torch.rand(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel()))
-    if name == "unimp":
-        network.label.weight.data[0] = 0  # of nodes without a label
+    for each in (*network.parameters(), *network.buffers()):  # biases begin as 0, running variances as 1
+        if each.is_floating_point():
+            each.data += 0.3 * torch.rand(each.shape, generator=torch.Generator().manual_seed(each.numel()))
+    x = torch.from_numpy(planted.features).double()
+    if name == "unimp":  # some nodes have a label, which is added to the features
+        labelled = torch.arange(len(x)) < 16
+        view = view.with_given(torch.where(labelled, torch.from_numpy(planted.labels), -1))
+        x = torch.where(labelled[:, None], x + network.label.detach().double()[view.given], x)
     with torch.no_grad():
         found = network(view)
-        expected = equation(
-            network, torch.from_numpy(planted.features).double(), torch.from_numpy(matrix.toarray()).double()
-        )
+        expected = equation(network, x, torch.from_numpy(matrix.toarray()).double())
     torch.testing.assert_close(found.double(), expected, rtol=1e-4, atol=1e-4)
     assert found.std() > 1e-3

@@ -23,8 +23,8 @@ PLAIN = [name for name in NAMES if not method_named(name).needs_relations]  # th
 QUICK = {"epochs": 40, "feature_scaling": "none", "hidden": 16, "dropout": 0.2}
 SMALL = {
     "gat": {"hidden": 4, "heads": 2},
-    "unimp": {"hidden": 8},
-    "deepergcn": {"layers": 3},
+    "unimp": {"hidden": 8, "full_batch_up_to": 0, "batch_size": 8, "fanout": 5},
+    "deepergcn": {"layers": 3, "parts": 2},
     "graphsage": {"full_batch_up_to": 0, "batch_size": 8, "fanout": 5},
     "cluster-gcn": {"parts": 6, "parts_a_batch": 3},
     "graphsaint": {"walk_roots": 20, "coverage": 20, "batches": 3},
@@ -59,7 +59,7 @@ def test_learns_two_communities_that_features_alone_do_not_tell(name, planted, h
     assert fitted.probabilities.shape == (120, 2) and fitted.probabilities.dtype == np.float32
     np.testing.assert_allclose(fitted.probabilities.sum(axis=1), 1, rtol=1e-5)
     assert (fitted.probabilities[test].argmax(axis=1) == planted.labels[test]).mean() >= 0.85  # chance is 0.5
-    assert fitted.parameters == sum(each.numel() for each in fitted.state.values())
+    assert fitted.parameters == sum(each.numel() for each in fitted.network.parameters())
     assert fitted.valid_accuracy == max(row["valid_accuracy"] for row in fitted.history)
 
 
@@ -107,7 +107,7 @@ def test_label_reuse_is_the_network_on_its_own_predictions(planted, hidden):
     reused.load_state_dict(once.state_dict())
     rows = once(view).softmax(dim=1)
     rows[:16] = torch.eye(2)[view.given[:16]]
-    expected = once.attended(view, rows @ once.label.weight[1:])
+    expected = once.attended(view, rows @ once.label @ once.entry.weight)
     torch.testing.assert_close(reused(view), expected)
     assert not torch.allclose(reused(view), once(view))
 
@@ -121,6 +121,24 @@ def test_the_best_epoch_is_kept_and_patience_ends_training(planted, hidden):
     assert len(scores) - 1 - best == 3
     stopped = fit("gcn", hidden, planted.split, options=options("gcn", **restless, epochs=best + 1), seed=0)
     np.testing.assert_array_equal(fitted.probabilities, stopped.probabilities)
+
+
+def test_evaluation_now_and_then_changes_no_step(planted, hidden):
+    often, seldom = (
+        fit("gcn", hidden, planted.split, options=options("gcn", epochs=7, evaluate_every=every), seed=0)
+        for every in (1, 3)
+    )
+    assert [row["epoch"] for row in seldom.history] == [3, 6, 7]
+    assert seldom.history == [row for row in often.history if row["epoch"] in (3, 6, 7)]
+
+
+def test_dropout_of_the_features_can_differ(planted, hidden):
+    same, none = (
+        fit("gcn", hidden, planted.split, options=options("gcn", epochs=3, input_dropout=share), seed=0)
+        for share in (None, 0.0)
+    )
+    given = fit("gcn", hidden, planted.split, options=options("gcn", epochs=3, input_dropout=0.2), seed=0)
+    assert same.history == given.history != none.history
 
 
 def test_without_validation_nodes_the_last_epoch_is_kept(planted, hidden):

@@ -21,7 +21,7 @@ DRAWS = 600
 
 def source_of(name, graph, **options):
     settings = method_named(name).settings_from({"hidden": 4, **options})
-    return KINDS[name].source(graph, SEEDS, settings, Scaling("none"), "cpu")
+    return KINDS[name].source(graph, settings, Scaling("none"), "cpu")
 
 
 def network_of(name, source):
@@ -65,7 +65,7 @@ def test_fastgcn_draws_by_the_squares_of_columns_and_is_unbiased(planted):
     total, count = {int(node): np.zeros(3) for node in SEEDS}, np.zeros(120)
     numbered = {row.tobytes(): node for node, row in enumerate(source.features)}
     for _ in range(DRAWS):
-        (batch,) = sampler(random)
+        (batch,) = sampler(random, SEEDS)
         drawn = np.array([numbered[row.tobytes()] for row in batch.view.features.numpy()])
         count[drawn] += 1
         received = batch.view.receive(0, torch.from_numpy(hidden[drawn])).numpy()
@@ -99,7 +99,7 @@ def test_vr_gcn_is_unbiased_whatever_it_remembers(planted):
     hidden, past = (torch.from_numpy(random.normal(size=(120, 4)).astype(np.float32)) for _ in range(2))
     sampler, total = controlled(source), {int(node): np.zeros(4) for node in SEEDS}
     for _ in range(DRAWS):
-        (batch,) = sampler(random)
+        (batch,) = sampler(random, SEEDS)
         view = batch.view
         assert view.adjacencies[0].values.numel() <= 8 * len(SEEDS)  # eight neighbours each
         view.history[0].copy_(past)
@@ -115,7 +115,7 @@ def test_vr_gcn_is_unbiased_whatever_it_remembers(planted):
 
 def test_vr_gcn_is_exact_once_its_memory_is(planted):
     source, matrix = source_of("vr-gcn", planted, layers=3), dense(planted)
-    (batch,) = controlled(source)(np.random.default_rng(0))
+    (batch,) = controlled(source)(np.random.default_rng(0), SEEDS)
     assert isinstance(batch.view, Controlled)
     hidden = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))
     batch.view.history[1].copy_(hidden)

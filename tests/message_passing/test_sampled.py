@@ -27,9 +27,9 @@ def ring_of_cliques(cliques=6, size=10):
     return sp.csr_array(dense[order][:, order].astype(np.float32)), clique[order]
 
 
-def source(matrix, normalize, name, train, **options):
+def source(matrix, normalize, name, **options):
     features = np.arange(matrix.shape[0], dtype=np.float32)[:, None]  # each node's number: shows who is who in a batch
-    return sampled.Source(features, matrix, normalize, np.asarray(train), options_for(name, options))
+    return sampled.Source(features, matrix, normalize, options_for(name, options))
 
 
 def test_clusters_cover_all_nodes_evenly_and_cut_few_edges():
@@ -49,8 +49,8 @@ def test_clusters_of_a_graph_in_pieces_and_more_parts_than_nodes():
 def test_an_epoch_of_clusters_visits_each_training_node_once_with_the_edges_inside():
     matrix, _ = ring_of_cliques()
     train = np.arange(0, 60, 3)
-    sample = sampled.clustered(source(matrix, matrices.looped, "cluster-gcn", train, parts=6, parts_a_batch=2))
-    batches = list(sample(np.random.default_rng(0)))
+    sample = sampled.clustered(source(matrix, matrices.looped, "cluster-gcn", parts=6, parts_a_batch=2))
+    batches = list(sample(np.random.default_rng(0), train))
     assert sorted(np.concatenate([batch.nodes for batch in batches])) == train.tolist()
     looped = matrices.looped(matrix).toarray()
     for batch in batches:
@@ -77,8 +77,8 @@ def test_two_layers_of_neighbours_reach_two_hops_and_an_epoch_holds_each_seed_on
     matrix, _ = ring_of_cliques()
     train = np.arange(10)
     options = {"full_batch_up_to": 0, "batch_size": 4, "fanout": 2}
-    sample = sampled.neighbours(source(matrix, matrices.mean, "graphsage", train, **options))
-    batches = list(sample(np.random.default_rng(0)))
+    sample = sampled.neighbours(source(matrix, matrices.mean, "graphsage", **options))
+    batches = list(sample(np.random.default_rng(0), train))
     assert [len(batch.nodes) for batch in batches] == [4, 4, 2]
     assert sorted(np.concatenate([batch.nodes for batch in batches])) == train.tolist()
     for batch in batches:
@@ -87,14 +87,43 @@ def test_two_layers_of_neighbours_reach_two_hops_and_an_epoch_holds_each_seed_on
         np.testing.assert_allclose(received[batch.rows], 1, rtol=1e-5)  # of a mean with equal weights
 
 
+def test_all_neighbours_are_drawn_where_there_are_no_more_and_never_one_twice():
+    matrix, _ = ring_of_cliques()
+    mean, random = matrices.mean(matrix), np.random.default_rng(0)
+    _, drawn = sampled.around(mean, np.arange(60), layers=1, fanout=60, random=random)
+    np.testing.assert_allclose(drawn.toarray(), mean.toarray(), rtol=1e-6)
+    rows = np.repeat(np.arange(60), 200)
+    entries, which, times = sampled.some_entries(mean.indptr, rows, 4, random)
+    assert len(np.unique(which * mean.nnz + entries)) == len(entries) == 4 * len(rows)
+    np.testing.assert_allclose(times, np.diff(mean.indptr)[rows[which]] / 4)
+    share = np.bincount(entries, minlength=mean.nnz) / 200 / np.repeat(4 / np.diff(mean.indptr), np.diff(mean.indptr))
+    np.testing.assert_allclose(share, 1, atol=0.5)  # every entry as often as any other; 5 standard errors of 0.09
+    assert not len(sampled.some_entries(np.array([0, 0]), np.array([0]), 3, random)[0])
+
+
+def test_dealt_parts_hold_every_node_once_with_the_edges_inside():
+    matrix, _ = ring_of_cliques()
+    train = np.arange(0, 60, 3)
+    sample = sampled.dealt(source(matrix, matrices.looped, "deepergcn", parts=4))
+    looped, random = matrices.looped(matrix).toarray(), np.random.default_rng(0)
+    first, second = list(sample(random, train)), list(sample(random, train))
+    for batches in (first, second):
+        assert sorted(np.concatenate([batch.ids for batch in batches])) == list(range(60))
+        assert sorted(np.concatenate([batch.nodes for batch in batches])) == train.tolist()
+        for batch in batches:
+            dense = batch.view.adjacency.to_dense().numpy()
+            np.testing.assert_array_equal(dense, looped[batch.ids][:, batch.ids])
+    assert any(not np.array_equal(one.ids, other.ids) for one, other in zip(first, second, strict=True))
+
+
 def test_walks_give_unbiased_losses_and_messages():
     """The mean over subgraphs of the weighted loss terms and messages is that of the whole graph."""
     matrix, _ = ring_of_cliques(cliques=3, size=4)
     train = np.array([0, 3, 7, 8])
     options = {"walk_roots": 2, "walk_length": 2, "coverage": 1500, "batches": 1500}
-    sample = sampled.walks(source(matrix, matrices.mean, "graphsaint", train, **options))
+    sample = sampled.walks(source(matrix, matrices.mean, "graphsaint", **options))
     terms, messages, present = np.zeros(12), np.zeros((12, 12)), np.zeros(12)
-    for batch in sample(np.random.default_rng(0)):
+    for batch in sample(np.random.default_rng(0), train):
         nodes = batch.view.features[:, 0].numpy().astype(int)
         terms[batch.nodes] += batch.weights
         messages[np.ix_(nodes, nodes)] += batch.view.adjacency.to_dense().numpy()
@@ -115,6 +144,6 @@ def test_walks_stay_where_there_is_no_way_on():
 @pytest.mark.parametrize("limit", [60, 59])
 def test_a_small_graph_is_taken_whole(limit):
     matrix, _ = ring_of_cliques()
-    sample = sampled.neighbours(source(matrix, matrices.mean, "graphsage", [0, 1], full_batch_up_to=limit))
-    batch = next(sample(np.random.default_rng(0)))
+    sample = sampled.neighbours(source(matrix, matrices.mean, "graphsage", full_batch_up_to=limit))
+    batch = next(sample(np.random.default_rng(0), np.array([0, 1])))
     assert (len(batch.view.given) == 60) == (limit == 60)

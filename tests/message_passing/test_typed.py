@@ -112,12 +112,12 @@ def test_few_candidates_are_all_taken():
 def test_every_training_node_is_in_one_batch_and_small_graphs_are_taken_whole(view):
     train = np.arange(100)
     options = options_for("hgt", {"batch_size": 30, "nodes_a_type": 5, "rounds": 2, "full_batch_up_to": 10})
-    batches = list(subgraphs(TypedSource(view, train, options))(np.random.default_rng(0)))
+    batches = list(subgraphs(TypedSource(view, options))(np.random.default_rng(0), train))
     assert np.sort(np.concatenate([batch.nodes for batch in batches])).tolist() == train.tolist()
     for batch in batches:
         assert torch.equal(batch.view.features[batch.rows], view.features[batch.nodes])
         assert batch.weights.sum() == pytest.approx(1)
-    (only,) = subgraphs(TypedSource(view, train, options_for("hgt", {})))(np.random.default_rng(0))
+    (only,) = subgraphs(TypedSource(view, options_for("hgt", {})))(np.random.default_rng(0), train)
     assert only.view is view
 
 

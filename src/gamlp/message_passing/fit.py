@@ -32,7 +32,7 @@ def fit(name: str, graph: Graph, split: Split, *, options: Options, seed: int, d
     with torch.random.fork_rng(devices=[] if device == "cpu" else [torch.device(device)]):
         torch.manual_seed(seed)
         classes = len(graph.classes)
-        built = build(name, graph, split.train, classes, options=options, scaling=scaling, device=device)
+        built = build(name, graph, classes, options=options, scaling=scaling, device=device)
         training = Training(*built, graph.labels, split, scaling, device)
         with reuse_buffers(), progress(f"train {name}", total=options.epochs) as advance:
             training.run(np.random.default_rng([seed, 0x3E55]), advance)
@@ -62,7 +62,7 @@ class Training:
         self.network, self.options, self.scaling, self.device = network, source.options, scaling, device
         self.sampler = type(network).sampler(source)
         self.optimizer = optimizer_of(network, source.options)
-        self.train_labels = labels_of(labels, split.train)
+        self.train, self.train_labels = np.sort(split.train), labels_of(labels, split.train)
         self.valid, self.valid_labels = self.tensor(split.valid), self.tensor(labels[split.valid])
         self.whole = network.seen(source.view, self.train_labels)
         self.history: list[dict[str, float]] = []
@@ -70,21 +70,24 @@ class Training:
 
     def run(self, random: np.random.Generator, advance: Advance) -> None:
         """Train until the validation score stands still, then predict with the best weights."""
-        best, best_epoch = (-1.0, 0.0), 0
-        for epoch in range(1, self.options.epochs + 1):
+        best, best_epoch, options = (-1.0, 0.0), 0, self.options
+        for epoch in range(1, options.epochs + 1):
             loss = self.epoch(random)
+            if epoch % options.evaluate_every and epoch < options.epochs and np.isfinite(loss):
+                advance()
+                continue
             accuracy, valid_loss = self.evaluate()
             if not np.isfinite([loss, valid_loss]).all():
                 raise NotFiniteError(
                     f"The loss is no longer finite in epoch {epoch}.\n"
-                    f"Lower learning_rate (now {self.options.learning_rate:g}), or scale the features."
+                    f"Lower learning_rate (now {options.learning_rate:g}), or scale the features."
                 )
             self.history.append({"epoch": epoch, "loss": loss, "valid_loss": valid_loss, "valid_accuracy": accuracy})
             advance(note=f"valid {accuracy:.4f}")
             if (accuracy, -valid_loss) > best or not len(self.valid):
                 best, best_epoch = (accuracy, -valid_loss), epoch
                 self.state = {key: each.detach().clone() for key, each in self.network.state_dict().items()}
-            elif epoch - best_epoch >= self.options.patience:
+            elif epoch - best_epoch >= options.patience:
                 break
         self.network.load_state_dict(self.state)
         self.state = {key: each.cpu() for key, each in self.state.items()}
@@ -94,23 +97,20 @@ class Training:
     def epoch(self, random: np.random.Generator) -> float:
         """Take the steps of one epoch; return their mean loss."""
         self.network.train()
-        takes = self.network.takes_labels
-        batches = (self.some_given(batch, random) if takes else batch for batch in self.sampler(random))
-        return float(np.mean([self.step(batch) for batch in batches]))
+        given, targets = self.some_given(random) if self.network.takes_labels else (self.train_labels, self.train)
+        return float(np.mean([self.step(batch, given[batch.ids]) for batch in self.sampler(random, targets)]))
 
-    def some_given(self, batch: Batch, random: np.random.Generator) -> Batch:
-        """Give some of a batch's training labels as input; the loss falls on the others."""
-        hidden = random.random(len(batch.rows)) >= self.options.label_rate
+    def some_given(self, random: np.random.Generator) -> tuple[Array, Array]:
+        """Return the training labels that are input in this epoch, (N,), and the nodes that the loss falls on."""
+        hidden = random.random(len(self.train)) >= self.options.label_rate
         hidden[random.integers(len(hidden))] = True  # at least one node to learn from
-        given = np.full(len(batch.view.given), -1)
-        given[batch.rows[~hidden]] = self.train_labels[batch.nodes[~hidden]]
-        weights = batch.weights[hidden] / batch.weights[hidden].sum()
-        return Batch(self.network.seen(batch.view, given), batch.rows[hidden], batch.nodes[hidden], weights)
+        return labels_of(self.train_labels, self.train[~hidden]), self.train[hidden]
 
-    def step(self, batch: Batch) -> float:
-        """Take one step; return its loss."""
+    def step(self, batch: Batch, given: Array) -> float:
+        """Take one step, with these labels of the batch's nodes where labels are input; return its loss."""
         rows = self.tensor(batch.rows)
-        logits, labels = self.network(batch.view)[rows], self.tensor(self.train_labels[batch.nodes])
+        logits = self.network(self.network.seen(batch.view, given))[rows]
+        labels = self.tensor(self.train_labels[batch.nodes])
         each = functional.cross_entropy(logits, labels, reduction="none")
         if self.network.penalty is not None:
             each = each + self.network.penalty[rows]

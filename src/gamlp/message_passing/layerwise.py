@@ -28,7 +28,7 @@ from torch import nn
 from gamlp.graph.graph import Graph
 from gamlp.message_passing.features import SPARSE_BELOW, Features, InputLinear, features_of
 from gamlp.message_passing.network import Network
-from gamlp.message_passing.sampled import Sampler, Source, around_batches
+from gamlp.message_passing.sampled import Sampler, Source, around_batches, some_entries
 from gamlp.message_passing.settings import Options
 from gamlp.message_passing.sparse import SparseMatrix
 from gamlp.message_passing.views import Matrix
@@ -93,18 +93,18 @@ class Sampled(Network):
     def __init__(self, view: Layered, classes: int, options: Options) -> None:
         super().__init__(options)
         widths = [view.features.shape[1], *[options.hidden] * (options.layers - 1), classes]
-        self.entry = InputLinear(widths[0], widths[1], dropout=options.dropout)
+        self.entry = InputLinear(widths[0], widths[1], dropout=options.on_features)
         self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths[1:]))
 
     @classmethod
-    def source(cls, graph: Graph, train: Array, options: Options, scaling: Scaling, device: str) -> LayeredSource:
+    def source(cls, graph: Graph, options: Options, scaling: Scaling, device: str) -> LayeredSource:
         """Return the graph as it is trained on, ÂX in place of X."""
-        plain = super().source(graph, train, options, scaling, device)
+        plain = super().source(graph, options, scaling, device)
         adjacency = plain.normalize(plain.matrix)
         received = adjacency @ plain.features
         if sp.issparse(received) and received.nnz >= SPARSE_BELOW * np.prod(received.shape):
             received = received.toarray()
-        return LayeredSource(received, adjacency, plain.normalize, train, options, device)
+        return LayeredSource(received, adjacency, plain.normalize, options, device)
 
     def forward(self, view: Any) -> torch.Tensor:
         """View of n nodes → (n, C)."""
@@ -143,7 +143,7 @@ def drawn_columns(
 
 def controlled(source: LayeredSource) -> Sampler:
     """VR-GCN: every node draws neighbours of its own; the history is empty at first."""
-    layers, size = source.options.layers - 1, (source.matrix.shape[0], source.options.hidden)
+    layers, size = source.options.layers - 1, (source.nodes, source.options.hidden)
     history = tuple(torch.zeros(size, device=source.device) for _ in range(layers))
 
     def draw(seeds: Array, random: np.random.Generator) -> tuple[Array, Controlled]:
@@ -163,12 +163,10 @@ def controlled(source: LayeredSource) -> Sampler:
 
 
 def some_of(rows: Matrix, count: int, random: np.random.Generator) -> Matrix:
-    """Draw `count` entries of each row, with replacement; one of d counts d / count times, so the sum is unbiased."""
-    degree = np.diff(rows.indptr)
-    entries = rows.indptr[:-1, None] + (random.random((len(degree), count)) * degree[:, None]).astype(np.int64)
-    values = rows.data[entries] * (degree[:, None] / count)
-    places = np.repeat(np.arange(len(degree)), count), rows.indices[entries].ravel().astype(np.int64)
-    return sp.coo_array((values.ravel().astype(np.float32), places), shape=rows.shape).tocsr()
+    """Draw `count` entries of each row; the sum over a row is unbiased."""
+    entries, places, times = some_entries(rows.indptr, np.arange(rows.shape[0]), count, random)
+    values = (rows.data[entries] * times).astype(np.float32)
+    return sp.coo_array((values, (places, rows.indices[entries].astype(np.int64))), shape=rows.shape).tocsr()
 
 
 class FastGCN(Sampled):

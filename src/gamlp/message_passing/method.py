@@ -6,8 +6,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from gamlp.message_passing.settings import COMMON, FEATURELESS, Options
 from gamlp.methods.base import Context, FittedMethod, Method, rows_of, scaling_from, scaling_tensors
 from gamlp.settings import checked
@@ -92,10 +90,10 @@ class FittedMessagePassing(FittedMethod):
         from gamlp.message_passing.fit import logits
         from gamlp.message_passing.network import build
 
-        context, seen = self.context, np.flatnonzero(known >= 0)
+        context = self.context
         filled = replace(graph, features=context.source.features(graph, self.settings))
         network, source = build(
-            self.base, filled, seen, context.classes, options=self.settings, scaling=self.scaling, device=context.device
+            self.base, filled, context.classes, options=self.settings, scaling=self.scaling, device=context.device
         )
         network.load_state_dict(self.weights)
         wanted = rows_of(graph, rows)

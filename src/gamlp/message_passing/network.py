@@ -34,14 +34,18 @@ class Network(nn.Module):
         self.options = options
 
     @classmethod
-    def source(cls, graph: Graph, train: Array, options: Options, scaling: Scaling, device: str) -> Any:
+    def source(cls, graph: Graph, options: Options, scaling: Scaling, device: str) -> Any:
         """Return the graph as it is trained on."""
         features = scaled(np.asarray(graph.features), scaling)
-        return sampled.Source(features, views.matrix_of(graph.adjacency), cls.normalize, train, options, device)
+        return sampled.Source(features, views.matrix_of(graph.adjacency), cls.normalize, options, device)
 
     def drop(self, hidden: torch.Tensor) -> torch.Tensor:
         """Apply dropout while training."""
         return drop(hidden, self.options.dropout, training=self.training)
+
+    def drop_features(self, features: torch.Tensor) -> torch.Tensor:
+        """Apply the dropout of the features while training, where they are dense."""
+        return drop(features, self.options.on_features, training=self.training)
 
     def seen(self, view: Any, labels: Array) -> Any:
         """Return a view with these labels (n,) as input, −1 = none, if it takes any."""
@@ -49,11 +53,11 @@ class Network(nn.Module):
 
 
 def build(
-    name: str, graph: Graph, train: Array, classes: int, *, options: Options, scaling: Scaling, device: str
+    name: str, graph: Graph, classes: int, *, options: Options, scaling: Scaling, device: str
 ) -> tuple[Network, Any]:
     """Return a method's network, by torch's own random state, and the graph as it is trained on."""
     made: type[Any] = resolve_name(f"gamlp.message_passing.{BASES[name].network}")
     if made.normalize is views.looped:
         views.check_weights(name, graph)
-    source = made.source(graph, np.sort(train), options, scaling, device)
+    source = made.source(graph, options, scaling, device)
     return made(source.view, classes, options).to(device), source

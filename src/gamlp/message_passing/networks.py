@@ -6,7 +6,7 @@
     Neighbour  Hˡ⁺¹ = relu(Â Hˡ Wˡ + Hˡ Uˡ)                                   GraphSAGE, Cluster-GCN, GraphSAINT
     GAT        Hˡ⁺¹ᵢ = elu(Σ_j αᵢⱼ Hˡⱼ Wˡ), heads side by side                 Veličković et al. 2018
     UniMP      attention over features + label embeddings, gated              Shi et al. 2021
-    DeeperGCN  Hˡ⁺¹ = Hˡ + GEN(dropout(relu(norm(Hˡ)))), softmax aggregation  Li et al. 2020
+    DeeperGCN  H¹ = GEN(X W), Hˡ⁺¹ = Hˡ + GEN(dropout(relu(norm(Hˡ))))         Li et al. 2020
     APPNP      Z⁰ = MLP(X), Zᵏ⁺¹ = (1−a) Â Zᵏ + a Z⁰                          Gasteiger et al. 2019
     DAGNN      Z = MLP(X); logits Σ_k σ(s·ÂᵏZ) ÂᵏZ                            Liu et al. 2020
 
@@ -35,6 +35,8 @@ from gamlp.message_passing.settings import Options
 from gamlp.message_passing.sparse import SparseMatrix
 from gamlp.message_passing.views import View
 
+INVERSE_TEMPERATURE = 0.1  # of DeeperGCN's softmax, as published for OGB's graphs
+
 
 class Convolution(nn.Module):
     """H ↦ Â H W + b."""
@@ -57,7 +59,7 @@ class Convolutions(Network):
         super().__init__(options)
         self.convolutions = nn.ModuleList(Convolution(*pair) for pair in pairwise(widths))
         self.convolutions[0].lin = nn.Identity()
-        self.entry = InputLinear(widths[0], widths[1], dropout=options.dropout, bias=False)
+        self.entry = InputLinear(widths[0], widths[1], dropout=options.on_features, bias=False)
 
     def first(self, view: View) -> torch.Tensor:
         """Return Â X W."""
@@ -116,7 +118,7 @@ class Neighbour(Network):
         super().__init__(options)
         widths = [*[options.hidden] * (options.layers - 1), classes]
         # both maps of the first layer side by side
-        self.entry = InputLinear(view.features.shape[1], 2 * widths[0], dropout=options.dropout)
+        self.entry = InputLinear(view.features.shape[1], 2 * widths[0], dropout=options.on_features)
         self.near = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
         self.own = nn.ModuleList(nn.Linear(*pair, bias=False) for pair in pairwise(widths))
 
@@ -165,7 +167,7 @@ class GAT(Network):
             for width, (out, heads) in zip(inputs, outputs, strict=True)
         )
         self.attentions[0].lin = nn.Identity()
-        self.entry = InputLinear(inputs[0], outputs[0][0] * outputs[0][1], dropout=options.dropout, bias=False)
+        self.entry = InputLinear(inputs[0], outputs[0][0] * outputs[0][1], dropout=options.on_features, bias=False)
 
     def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
@@ -176,64 +178,84 @@ class GAT(Network):
 
 
 class UniMP(Network):
-    """Features and given labels in one space, then gated transformer attention."""
+    """Features and the embeddings of given labels added up, then gated transformer attention.
+
+    `entry` has the maps of the first layer side by side. They are linear: a label adds the product with its embedding.
+    """
 
     normalize = views.looped
+    sampler = sampled.neighbours
     takes_labels = True
 
     def __init__(self, view: View, classes: int, options: Options) -> None:
         super().__init__(options)
-        wide = options.heads * options.hidden
-        self.entry = InputLinear(view.features.shape[1], wide, dropout=options.dropout)
-        self.label = nn.Embedding(classes + 1, wide, padding_idx=0)  # row 0: no label given, stays zero
+        features, wide = view.features.shape[1], options.heads * options.hidden
         outputs = [(options.hidden, True)] * (options.layers - 1) + [(classes, False)]
+        inputs = [1] + [wide] * (options.layers - 1)
         self.attentions = nn.ModuleList(
-            layers.TransformerConv(wide, out, options.heads, concat, beta=True, dropout=options.edge_dropout)
-            for out, concat in outputs
+            layers.TransformerConv(width, out, options.heads, concat, beta=True, dropout=options.edge_dropout)
+            for width, (out, concat) in zip(inputs, outputs, strict=True)
         )
+        first, start = self.attentions[0], 0
+        for name in ("lin_query", "lin_key", "lin_value", "lin_skip"):
+            stop = start + getattr(first, name).out_channels
+            setattr(first, name, Columns(start, stop))
+            start = stop
+        self.entry = InputLinear(features, start, dropout=options.on_features)
+        self.label = nn.Parameter(torch.randn(classes, features))
         self.norms = nn.ModuleList(nn.LayerNorm(wide) for _ in outputs[:-1])
 
     def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
-        labels = self.label(view.given + 1)
+        table = self.label @ self.entry.weight
+        labels = functional.pad(table, (0, 0, 1, 0))[view.given + 1]  # row 0: no label given, zero
         for _ in range(self.options.label_reuse):
             with torch.no_grad():
                 guessed = self.attended(view, labels).softmax(dim=1)
-            labels = reuse_labels(view.given, guessed) @ self.label.weight[1:]
+            labels = reuse_labels(view.given, guessed) @ table
         return self.attended(view, labels)
 
     def attended(self, view: View, labels: torch.Tensor) -> Any:
-        """Return logits, given what labels add to the features (n, heads · hidden)."""
+        """Return logits, given what labels add to the maps of the features."""
         hidden = self.entry(view.features) + labels
         for attend, norm in zip(self.attentions, self.norms, strict=False):
             hidden = self.drop(norm(attend(hidden, view.edges)).relu())
         return self.attentions[-1](hidden, view.edges)
 
 
+class Columns(nn.Module):
+    """Some of the columns, in the place of a linear map that was applied before."""
+
+    def __init__(self, start: int, stop: int) -> None:
+        super().__init__()
+        self.range = slice(start, stop)
+
+    def forward(self, rows: torch.Tensor) -> torch.Tensor:
+        """(n, all) → (n, stop − start)."""
+        return rows[:, self.range]
+
+
 class DeeperGCN(Network):
-    """Pre-activation residual blocks around a generalised aggregation."""
+    """Pre-activation residual layers around a softmax over the neighbours, whose shares have no gradient."""
 
     normalize = views.looped
+    sampler = sampled.dealt
 
     def __init__(self, view: View, classes: int, options: Options) -> None:
         super().__init__(options)
-        width, block = options.hidden, {"block": "res+", "dropout": options.dropout}
-        self.entry = InputLinear(view.features.shape[1], width, dropout=options.dropout)
-        aggregations = (
-            layers.GENConv(width, width, aggr="softmax", learn_t=True, norm="layer") for _ in range(options.layers)
-        )
-        self.blocks = nn.ModuleList(
-            layers.DeepGCNLayer(aggregate, nn.LayerNorm(width), nn.ReLU(), **block) for aggregate in aggregations
-        )
-        self.norm = nn.LayerNorm(width)
+        width = options.hidden
+        self.entry = InputLinear(view.features.shape[1], width, dropout=options.on_features)
+        one = {"aggr": "softmax_sg", "t": INVERSE_TEMPERATURE, "num_layers": 1, "bias": True}
+        self.aggregations = nn.ModuleList(layers.GENConv(width, width, **one) for _ in range(options.layers))
+        self.norms = nn.ModuleList(layers.BatchNorm(width, allow_single_element=True) for _ in range(options.layers))
         self.last = nn.Linear(width, classes)
 
     def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
-        hidden = self.entry(view.features)
-        for block in self.blocks:
-            hidden = block(hidden, view.edges)
-        return self.last(self.drop(self.norm(hidden).relu()))
+        hidden = self.aggregations[0](self.entry(view.features), view.edges)
+        for norm, aggregate in zip(self.norms, self.aggregations[1:], strict=False):
+            hidden = hidden + aggregate(self.drop(norm(hidden).relu()), view.edges)
+        return self.last(self.drop(self.norms[-1](hidden).relu()))
 
 
 class Perceptron(Network):
@@ -242,7 +264,7 @@ class Perceptron(Network):
     def __init__(self, features: int, classes: int, options: Options) -> None:
         super().__init__(options)
         widths = [*[options.hidden] * (options.layers - 1), classes]
-        self.entry = InputLinear(features, widths[0], dropout=options.dropout)
+        self.entry = InputLinear(features, widths[0], dropout=options.on_features)
         self.linears = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(widths))
 
     def forward(self, features: Features) -> Any:

@@ -73,19 +73,23 @@ def typed_view(graph: Graph, *, scaling: Scaling, device: str) -> TypedView:
 
 @dataclass(frozen=True, eq=False)
 class TypedSource:
-    """What samplers draw from: the whole graph, and the training nodes (sorted)."""
+    """What samplers draw from: the whole graph."""
 
     view: TypedView
-    train: Array
     options: Options
+
+    @property
+    def nodes(self) -> int:
+        """N, the number of nodes."""
+        return len(self.view.features)
 
 
 def subgraphs(source: TypedSource) -> Sampler:
     """Parts around batches of training nodes; small graphs are taken whole."""
     view, options = source.view, source.options
-    if len(view.features) <= options.full_batch_up_to:
+    if source.nodes <= options.full_batch_up_to:
         return whole(source)
-    into = {key: Sources(pairs.cpu().numpy(), len(view.features)) for key, pairs in view.edges.items()}
+    into = {key: Sources(pairs.cpu().numpy(), source.nodes) for key, pairs in view.edges.items()}
 
     def draw(seeds: Array, random: np.random.Generator) -> tuple[Array, TypedView]:
         nodes = reached(view.ranges, into, seeds, options=options, random=random)
@@ -156,9 +160,9 @@ class TypedNetwork(Network):
     """A network over the types and relations of a graph."""
 
     @classmethod
-    def source(cls, graph: Graph, train: Array, options: Options, scaling: Scaling, device: str) -> TypedSource:
+    def source(cls, graph: Graph, options: Options, scaling: Scaling, device: str) -> TypedSource:
         """Return the graph as it is trained on."""
-        return TypedSource(typed_view(graph.need_relations(), scaling=scaling, device=device), train, options)
+        return TypedSource(typed_view(graph.need_relations(), scaling=scaling, device=device), options)
 
 
 class RGCN(TypedNetwork):
@@ -181,9 +185,9 @@ class RGCN(TypedNetwork):
 
     def forward(self, view: TypedView) -> torch.Tensor:
         """View of N nodes → (N, C)."""
-        hidden = view.features
+        hidden = self.drop_features(view.features)
         for number, convolve in enumerate(self.convolutions):
-            hidden = convolve(self.drop(hidden.relu() if number else hidden), self.pairs, self.kinds)
+            hidden = convolve(self.drop(hidden.relu()) if number else hidden, self.pairs, self.kinds)
         return hidden
 
 

@@ -1,10 +1,12 @@
-"""What one epoch trains on: the whole graph, sampled neighbours, clusters or random walks.
+"""What one epoch trains on: the whole graph, sampled neighbours, clusters, random parts or random walks.
 
-A sampler is made once for a fit and called once an epoch with a random generator; it yields batches.
+A sampler is made once for a fit and called once an epoch with a random generator and the nodes to learn from; it yields
+batches.
 
     whole       every node, one step an epoch
-    neighbours  a batch of training nodes and `fanout` neighbours of each, for each layer (GraphSAGE)
+    neighbours  a batch of training nodes and `fanout` neighbours of each, for each layer (GraphSAGE, UniMP)
     clustered   a few clusters and the edges within and between them, normalised anew (Cluster-GCN)
+    dealt       all nodes at random into `parts`, anew each epoch, and the edges within a part (DeeperGCN)
     walks       the subgraph under random walks from training nodes (GraphSAINT). With node v in C_v and edge (u, v) in
                 C_uv of M subgraphs, an edge weighs C_v / C_uv and a loss M / C_v times as much: both sums are unbiased.
 
@@ -31,24 +33,33 @@ SLACK = 1.2  # a cluster may grow to so many times its share
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A view, and the training nodes in it: their rows, ids in the graph and weights in the loss, a sum."""
+    """A view, the ids of its nodes, and the training nodes among them: their rows and weights in the loss, a sum."""
 
     view: Any  # a View or a TypedView
+    ids: Array
     rows: Array
-    nodes: Array
     weights: Array
+
+    @property
+    def nodes(self) -> Array:
+        """The ids of the training nodes."""
+        return self.ids[self.rows]
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What samplers draw from: scaled features (N, F), A (N, N), its normalisation, the training nodes (sorted)."""
+    """What samplers draw from: scaled features (N, F), A (N, N), its normalisation."""
 
     features: Any
     matrix: Matrix
     normalize: Callable[[Matrix], Matrix]
-    train: Array
     options: Options
     device: str = "cpu"
+
+    @property
+    def nodes(self) -> int:
+        """N, the number of nodes."""
+        return int(self.matrix.shape[0])
 
     @cached_property
     def view(self) -> View:
@@ -59,15 +70,22 @@ class Source:
         """Some nodes and the normalised matrix between them."""
         return view_of(self.features[nodes], matrix, self.device)
 
+    def part(self, nodes: Array, train: Array) -> Batch | None:
+        """Some nodes (sorted) and the edges between them, normalised anew; None without a training node."""
+        rows = np.flatnonzero(np.isin(nodes, train))
+        if not len(rows):
+            return None
+        return Batch(self.subgraph(nodes, self.normalize(self.matrix[nodes][:, nodes])), nodes, rows, equal(rows))
 
-Sampler = Callable[[np.random.Generator], Iterator[Batch]]
+
+Sampler = Callable[[np.random.Generator, Array], Iterator[Batch]]
 Draw = Callable[[Array, np.random.Generator], tuple[Array, Any]]
 
 
 def whole(source: Any) -> Sampler:
     """One batch: the whole graph."""
-    batch = Batch(source.view, source.train, source.train, equal(source.train))
-    return lambda random: iter([batch])
+    ids = np.arange(source.nodes)
+    return lambda random, train: iter([Batch(source.view, ids, train, equal(train))])
 
 
 def equal(nodes: Array) -> Array:
@@ -78,12 +96,12 @@ def equal(nodes: Array) -> Array:
 def around_batches(source: Any, draw: Draw) -> Sampler:
     """Deal the training nodes into batches; `draw` returns the nodes (sorted) and the view that it takes around one."""
 
-    def sample(random: np.random.Generator) -> Iterator[Batch]:
-        order, size = random.permutation(source.train), source.options.batch_size
+    def sample(random: np.random.Generator, train: Array) -> Iterator[Batch]:
+        order, size = random.permutation(train), source.options.batch_size
         for start in range(0, len(order), size):
             seeds = np.sort(order[start : start + size])
             nodes, view = draw(seeds, random)
-            yield Batch(view, np.searchsorted(nodes, seeds), seeds, equal(seeds))
+            yield Batch(view, nodes, np.searchsorted(nodes, seeds), equal(seeds))
 
     return sample
 
@@ -91,7 +109,7 @@ def around_batches(source: Any, draw: Draw) -> Sampler:
 def neighbours(source: Source) -> Sampler:
     """Sample around batches of training nodes; small graphs are taken whole."""
     options = source.options
-    if source.matrix.shape[0] <= options.full_batch_up_to:
+    if source.nodes <= options.full_batch_up_to:
         return whole(source)
     matrix = source.normalize(source.matrix)
 
@@ -105,26 +123,37 @@ def neighbours(source: Source) -> Sampler:
 def around(
     matrix: Matrix, seeds: Array, *, layers: int, fanout: int, random: np.random.Generator
 ) -> tuple[Array, Matrix]:
-    """Draw `fanout` entries (with replacement) of each row reached; return the nodes (sorted) and their matrix.
-
-    An entry drawn from a row of d entries counts d / fanout times: the sum over the row is unbiased.
-    """
+    """Draw entries of each row reached; return the nodes (sorted) and their matrix, the sum over a row unbiased."""
     reached, frontier = seeds, seeds
-    chosen: list[Array] = []
-    targets: list[Array] = []
+    drawn: list[tuple[Array, Array, Array]] = []
     for _ in range(layers):
-        degree = matrix.indptr[frontier + 1] - matrix.indptr[frontier]
-        frontier, degree = frontier[degree > 0], degree[degree > 0]
-        offset = (random.random((len(frontier), fanout)) * degree[:, None]).astype(np.int64)
-        chosen.append((matrix.indptr[frontier][:, None] + offset).ravel())
-        targets.append(np.repeat(frontier, fanout))
-        frontier = np.setdiff1d(matrix.indices[chosen[-1]], reached)
+        entries, which, times = some_entries(matrix.indptr, frontier, fanout, random)
+        drawn.append((matrix.data[entries] * times, frontier[which], matrix.indices[entries]))
+        frontier = np.setdiff1d(matrix.indices[entries], reached)
         reached = np.union1d(reached, frontier)
-    entries, rows = np.concatenate(chosen), np.concatenate(targets)
-    share = (matrix.indptr[rows + 1] - matrix.indptr[rows]) / fanout
-    place = np.searchsorted(reached, rows), np.searchsorted(reached, matrix.indices[entries])
-    values = (matrix.data[entries] * share).astype(np.float32)
-    return reached, sp.coo_array((values, place), shape=(len(reached), len(reached))).tocsr()
+    values, rows, columns = (np.concatenate(each) for each in zip(*drawn, strict=True))
+    place = np.searchsorted(reached, rows), np.searchsorted(reached, columns)
+    return reached, sp.coo_array((values.astype(np.float32), place), shape=(len(reached), len(reached))).tocsr()
+
+
+def some_entries(offsets: Array, rows: Array, count: int, random: np.random.Generator) -> tuple[Array, Array, Array]:
+    """Draw `count` different entries of each row of a CSR matrix, or all where there are no more.
+
+    Returns the entries, the place of each one's row in `rows`, and how often it counts: d / count, of d entries.
+    """
+    degree = offsets[rows + 1] - offsets[rows]
+    count = min(count, int(degree.max(initial=1)))
+    places = np.tile(np.arange(count), (len(rows), 1))
+    many = np.flatnonzero(degree > count)
+    for number in range(count):  # Floyd's draw: a place that is taken gives way to the last one
+        last = degree[many] - count + number
+        place = (random.random(len(many)) * (last + 1)).astype(np.int64)
+        taken = (places[many, :number] == place[:, None]).any(axis=1)
+        places[many, number] = np.where(taken, last, place)
+    there = places < degree[:, None]
+    which = np.nonzero(there)[0]
+    times = degree / np.maximum(np.minimum(degree, count), 1)
+    return offsets[rows][which] + places[there], which, times[which]
 
 
 def clustered(source: Source) -> Sampler:
@@ -132,14 +161,27 @@ def clustered(source: Source) -> Sampler:
     options = source.options
     cluster = clusters(source.matrix, parts=options.parts)
 
-    def sample(random: np.random.Generator) -> Iterator[Batch]:
+    def sample(random: np.random.Generator, train: Array) -> Iterator[Batch]:
         order = random.permutation(int(cluster.max()) + 1)
         for start in range(0, len(order), options.parts_a_batch):
             nodes = np.flatnonzero(np.isin(cluster, order[start : start + options.parts_a_batch]))
-            rows = np.flatnonzero(np.isin(nodes, source.train))
-            if len(rows):
-                matrix = source.normalize(source.matrix[nodes][:, nodes])
-                yield Batch(source.subgraph(nodes, matrix), rows, nodes[rows], equal(rows))
+            if batch := source.part(nodes, train):
+                yield batch
+
+    return sample
+
+
+def dealt(source: Source) -> Sampler:
+    """Deal the nodes into random parts anew each epoch; parts without a training node are passed over."""
+    parts = source.options.parts
+    if parts == 1:
+        return whole(source)
+
+    def sample(random: np.random.Generator, train: Array) -> Iterator[Batch]:
+        dealt_to = random.integers(parts, size=source.nodes)
+        for part in range(parts):
+            if batch := source.part(np.flatnonzero(dealt_to == part), train):
+                yield batch
 
     return sample
 
@@ -189,25 +231,25 @@ def walks(source: Source) -> Sampler:
     numbered = sp.csr_array((np.arange(1, matrix.nnz + 1), matrix.indices, matrix.indptr), shape=matrix.shape)
     counts: list[Array] = []  # in how many drawn subgraphs each node, and each entry of the matrix, lies
 
-    def draw(random: np.random.Generator) -> tuple[Array, Matrix]:
-        nodes = walked(matrix, source.train, options=options, random=random)
+    def draw(random: np.random.Generator, train: Array) -> tuple[Array, Matrix]:
+        nodes = walked(matrix, train, options=options, random=random)
         return nodes, numbered[nodes][:, nodes]
 
-    def sample(random: np.random.Generator) -> Iterator[Batch]:
+    def sample(random: np.random.Generator, train: Array) -> Iterator[Batch]:
         if not counts:
-            drawn = [draw(random) for _ in range(options.coverage)]
+            drawn = [draw(random, train) for _ in range(options.coverage)]
             counts.append(np.bincount(np.concatenate([nodes for nodes, _ in drawn]), minlength=matrix.shape[0]))
             counts.append(np.bincount(np.concatenate([each.data for _, each in drawn]) - 1, minlength=matrix.nnz))
         node_count, entry_count = counts
         for _ in range(options.batches):
-            nodes, inside = draw(random)
+            nodes, inside = draw(random, train)
             times_edge, times_node = entry_count[inside.data - 1], np.repeat(node_count[nodes], np.diff(inside.indptr))
             correction = np.where(times_edge > 0, times_node / np.maximum(times_edge, 1), 1.0)  # never counted: 1
             values = matrix.data[inside.data - 1] * correction
             weighted = sp.csr_array((values.astype(np.float32), inside.indices, inside.indptr), shape=inside.shape)
-            rows = np.flatnonzero(np.isin(nodes, source.train))
-            weights = options.coverage / np.maximum(node_count[nodes[rows]], 1) / len(source.train)
-            yield Batch(source.subgraph(nodes, weighted), rows, nodes[rows], weights)
+            rows = np.flatnonzero(np.isin(nodes, train))
+            weights = options.coverage / np.maximum(node_count[nodes[rows]], 1) / len(train)
+            yield Batch(source.subgraph(nodes, weighted), nodes, rows, weights)
 
     return sample
 

@@ -25,6 +25,8 @@ class Options(BaseModel):
     hidden: Width = 64
     """Width of a hidden layer; with attention, of each head."""
     dropout: Dropout = 0.5
+    evaluate_every: Count = 1
+    """Epochs after which the validation score is worked out, on the whole graph."""
     learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 0.01
     weight_decay: Amount = 5e-4
     weight_decay_on: Literal["first", "all"] = "first"
@@ -41,6 +43,8 @@ class Options(BaseModel):
     embedding_file: str = ""
 
     # some methods
+    input_dropout: Dropout | None = None
+    """Dropout of the features; None = as much as `dropout`."""
     layers: Count = 2
     heads: Count = 8
     edge_dropout: Dropout = 0.0
@@ -56,15 +60,15 @@ class Options(BaseModel):
     """AP-GCN: the price of a step, in the loss."""
     batch_size: Count = 1024
     fanout: Count = 10
-    """GraphSAGE, VR-GCN: neighbours drawn for each node and layer."""
+    """GraphSAGE, UniMP, VR-GCN: neighbours drawn for each node and layer."""
     layer_nodes: Count = 400
     """FastGCN, AS-GCN: nodes drawn for each layer."""
     variance: Amount = 0.5
     """AS-GCN: weight of the sampler's variance in the loss."""
     full_batch_up_to: Annotated[int, Field(ge=0)] = 50_000
-    """GraphSAGE and typed subgraphs: graphs with at most so many nodes are not sampled."""
+    """GraphSAGE, UniMP and typed subgraphs: graphs with at most so many nodes are not sampled."""
     parts: Count = 20
-    """Cluster-GCN: clusters of the graph."""
+    """Cluster-GCN: clusters of the graph; DeeperGCN: random parts, 1 = the whole graph."""
     parts_a_batch: Count = 5
     walk_roots: Count = 200
     walk_length: Count = 2
@@ -77,9 +81,14 @@ class Options(BaseModel):
     nodes_a_type: Count = 520
     """Typed subgraphs: new nodes of each type in one round."""
 
+    @property
+    def on_features(self) -> float:
+        """The dropout of the features."""
+        return self.dropout if self.input_dropout is None else self.input_dropout
+
 
 FEATURELESS = frozenset({"featureless", "embedding", "embedding_file"})
 COMMON = FEATURELESS | {
     "feature_scaling", "hidden", "dropout", "learning_rate", "weight_decay", "weight_decay_on", "epochs", "patience",
-    "correct_and_smooth",
+    "evaluate_every", "correct_and_smooth",
 }  # fmt: skip

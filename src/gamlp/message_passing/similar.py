@@ -72,7 +72,7 @@ class RGSN(OverRelations):
 
     def forward(self, view: TypedView) -> torch.Tensor:
         """View of N nodes → (N, C), zeros for nodes of other types than the target."""
-        rows = {kind: self.norm(self.drop(each)) for kind, each in self.features(view).items()}
+        rows = {kind: self.norm(self.drop_features(each)) for kind, each in self.features(view).items()}
         for number, layer in enumerate(self.layers):
             rows = layer({kind: self.drop(each.relu()) for kind, each in rows.items()} if number else rows, view)
         return self.padded(rows[self.kinds[0]], view)

@@ -37,12 +37,13 @@ _SUBSETS = {"relations": "subsets"}  # the hops of relation subsets, mixed: hete
 _PAPER = "Zhang et al. 2022, Graph Attention MLP with Reliable Label Utilization"
 
 
-def passing(reference: str, network: str, **defaults: Any) -> Base:
+def passing(reference: str, network: str, *, drops_features: bool = True, **defaults: Any) -> Base:
     """Declare a method of message passing; its default settings are what its authors published, where they did."""
-    return Base(reference, network=network, defaults=defaults)
+    own = {"input_dropout": None} if drops_features else {}
+    return Base(reference, network=network, defaults={**own, **defaults})
 
 
-_SUBGRAPHS = {"batch_size": 128, "rounds": 6, "nodes_a_type": 520, "full_batch_up_to": 50_000}
+_SUBGRAPHS: dict[str, Any] = {"batch_size": 128, "rounds": 6, "nodes_a_type": 520, "full_batch_up_to": 50_000}
 # fmt: off
 PASSING = {
     "gcn": passing("Kipf & Welling 2017", "networks:GCN", layers=2),
@@ -54,7 +55,8 @@ PASSING = {
             weight_decay=5e-3),
     "jknet": passing("Xu et al. 2018", "networks:JKNet", layers=3, jumping="cat"),
     "resgcn": passing("Li et al. 2019, DeepGCNs", "networks:ResGCN", layers=3),
-    "deepergcn": passing("Li et al. 2020", "networks:DeeperGCN", layers=7, dropout=0.5, weight_decay_on="all"),
+    "deepergcn": passing("Li et al. 2020", "networks:DeeperGCN", layers=7, dropout=0.5, weight_decay_on="all",
+            parts=1),
     "dagnn": passing("Liu et al. 2020", "networks:DAGNN", layers=2, iterations=10, dropout=0.8, weight_decay=5e-3,
             weight_decay_on="all"),
     "cluster-gcn": passing("Chiang et al. 2019", "networks:ClusterGCN", layers=2, parts=20, parts_a_batch=5),
@@ -70,19 +72,19 @@ PASSING = {
 }
 PASSING_WITH_LABELS = {
     "unimp": passing("Shi et al. 2021", "networks:UniMP", layers=2, heads=2, hidden=32, edge_dropout=0.1,
-            label_rate=0.6, label_reuse=0, weight_decay_on="all"),
+            label_rate=0.6, label_reuse=0, weight_decay_on="all", batch_size=1024, fanout=10, full_batch_up_to=50_000),
 }
 PASSING_OVER_RELATIONS = {
     "rgcn": passing("Schlichtkrull et al. 2018", "relational:RGCN", layers=2, weight_decay_on="all"),
     "hgt": passing("Hu et al. 2020, Heterogeneous Graph Transformer", "relational:HGT", layers=2, heads=4, dropout=0.2,
-            weight_decay_on="all", batch_size=128, rounds=6, nodes_a_type=520, full_batch_up_to=50_000),
+            drops_features=False, weight_decay_on="all", **_SUBGRAPHS),
     "r-gsn": passing("Wu et al. 2021, R-GSN", "similar:RGSN", layers=2, learning_rate=0.004, weight_decay=0.0,
             **_SUBGRAPHS),
     "hgconv": passing("Yu et al. 2020, Hybrid Micro/Macro Level Convolution", "relation_attention:HGConv", layers=2,
-            heads=8, hidden=32, learning_rate=0.001, weight_decay=0.0, **_SUBGRAPHS),
+            heads=8, hidden=32, learning_rate=0.001, weight_decay=0.0, drops_features=False, **_SUBGRAPHS),
     "r-hgnn": passing("Yu et al. 2021, Heterogeneous Graph Representation Learning with Relation Awareness",
             "relation_attention:RHGNN", layers=2, heads=8, hidden=64, learning_rate=0.001, weight_decay=0.0,
-            **_SUBGRAPHS),
+            drops_features=False, **_SUBGRAPHS),
 }
 # fmt: on
 
