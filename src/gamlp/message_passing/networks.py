@@ -28,6 +28,7 @@ from torch.nn import functional
 
 from gamlp.labels.reuse import reuse_labels
 from gamlp.message_passing import sampled, views
+from gamlp.message_passing.edge_attention import EdgeAttention
 from gamlp.message_passing.features import Features, InputLinear
 from gamlp.message_passing.network import Network
 from gamlp.message_passing.pyg import layers
@@ -163,7 +164,7 @@ class GAT(Network):
         inputs = [view.features.shape[1], *[options.heads * options.hidden] * (options.layers - 1)]
         outputs = [*[(options.hidden, options.heads)] * (options.layers - 1), (classes, 1)]
         self.attentions = nn.ModuleList(
-            layers.GATConv(width, out, heads, dropout=options.edge_dropout, add_self_loops=False)
+            EdgeAttention(width, out, heads, dropout=options.edge_dropout)
             for width, (out, heads) in zip(inputs, outputs, strict=True)
         )
         self.attentions[0].lin = nn.Identity()
@@ -171,9 +172,9 @@ class GAT(Network):
 
     def forward(self, view: View) -> Any:
         """View of n nodes → (n, C)."""
-        hidden = self.attentions[0](self.entry(view.features), view.edges)
+        hidden = self.attentions[0](self.entry(view.features), view.adjacency)
         for attend in self.attentions[1:]:
-            hidden = attend(self.drop(functional.elu(hidden)), view.edges)
+            hidden = attend(self.drop(functional.elu(hidden)), view.adjacency)
         return hidden
 
 
