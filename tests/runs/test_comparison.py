@@ -125,6 +125,29 @@ def test_an_interrupted_comparison_goes_on(planted, tmp_path, monkeypatch):
     assert compare(planted, again, folder=tmp_path / "cut")["rows"] == resumed["rows"]
 
 
+def test_what_was_begun_and_is_not_asked_for_again_is_left_alone(planted, tmp_path, monkeypatch):
+    real = run.train_seed
+    begun = compare_until_killed(planted, asked(planted, "sgc", "label-propagation"), tmp_path, monkeypatch, real)
+    assert begun == ["sgc", "label-propagation"]
+    done = compare(planted, asked(planted, "label-propagation", usual={}), folder=tmp_path)
+    assert [row["method"] for row in done["rows"]] == ["label-propagation"]
+    both = compare(planted, asked(planted, "sgc"), folder=tmp_path)
+    assert {row["method"] for row in both["rows"]} == {"sgc", "label-propagation"}
+
+
+def compare_until_killed(graph, spec, folder, monkeypatch, real):
+    """Begin a comparison that is cut off in its first seed; return the methods that it was to have."""
+
+    def killed(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "train_seed", killed)
+    with pytest.raises(KeyboardInterrupt):
+        compare(graph, spec, folder=folder)
+    monkeypatch.setattr(run, "train_seed", real)
+    return read_comparison(folder).methods
+
+
 def test_a_method_can_be_added_later(planted, tmp_path, monkeypatch):
     first = compare(planted, asked(planted, "sgc"), folder=tmp_path)
     lone = asked(planted, "label-propagation", usual={})

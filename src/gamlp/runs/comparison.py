@@ -217,14 +217,18 @@ def prepared(graph: Graph, pipeline: Pipeline, seeds: Sequence[int], folder: Pat
 
 
 def open_comparison(graph: Graph, spec: ComparisonSpec, folder: Path) -> ComparisonRecord:
-    """Begin comparison.json, or add to the one that is there: its methods stay, and those that are new follow."""
+    """Begin comparison.json, or add to the one that is there: methods that are finished stay, and new ones follow.
+
+    One that is neither finished nor asked for is left as it is, to be gone on with when it is named again.
+    """
     fields = spec.fields_of(ComparisonSpec)
     if (folder / RECORD).exists():
         there = read_comparison(folder)
         check_version(there, folder)
         check_goes_on(there, spec, graph, folder, what="comparison", keys=("recipe", "seeds"))
         fields |= {name: getattr(there, name) | fields[name] for name in ("settings", "overrides")}
-        fields["methods"] = list(dict.fromkeys([*there.methods, *spec.methods]))
+        wanted = (name for name in there.methods if name in spec.methods or not unfinished(spec.seeds, folder / name))
+        fields["methods"] = list(dict.fromkeys([*wanted, *spec.methods]))
         fields["propagation_seconds"] = there.propagation_seconds
     elif folder.exists() and not is_bare(folder):
         raise InputError(f"{folder} is there and not a comparison.\nChoose a new folder with --out.")
