@@ -4,7 +4,8 @@
     python scripts/results.py --check      say which pages would change, and fail if any would
     python scripts/results.py --record RUN copy the result.json of an experiment of `gamlp paper` there first
 
-A table stands between two comments. <!-- recorded: FILE --> and <!-- end -->: FILE is the record it is made from.
+A table stands between two comments. <!-- recorded: FILE --> and <!-- end -->: FILE is the record it is made from, of an
+experiment or of a benchmark.
 <!-- systems --> and <!-- end -->: every system of the paper, from the experiments, src/gamlp/paper/systems.toml and all
 records.
 """
@@ -69,10 +70,26 @@ def fill(text: str) -> str:
 
 
 def table(name: str) -> str:
-    """Return the tables of one record, a heading lower than on their own."""
+    """Return the tables of one record, those of an experiment a heading lower than on their own."""
     result: dict[str, Any] = json.loads((RECORDS / name).read_text())
+    if "cells" not in result:
+        return benchmark(result)
     body = markdown(result).partition("\n\n")[2]  # without the title, which the page has
     return re.sub(r"^## ", "### ", body, flags=re.MULTILINE)
+
+
+def benchmark(result: dict[str, Any]) -> str:
+    """Return what a benchmark compared, and where it says how much memory each took, that and the seconds."""
+    ratios = [[name.replace("_", " "), f"{ratio:.2f}"] for name, ratio in result["ratios"].items()]
+    tables = [markdown_table(("against", "ratio"), ratios)]
+    if "peak_bytes" in result:
+        lines = [
+            [f"{name}{limit and f': --memory {limit}'}", f"{result['seconds'][name]:.1f}", f"{peak / 2**30:.1f}"]
+            for name, peak in result["peak_bytes"].items()
+            for limit in [result["memory"].get(name, "")]
+        ]
+        tables.append(markdown_table(("", "seconds", "peak memory, GiB"), lines))
+    return "\n\n".join(tables) + "\n"
 
 
 def systems() -> str:
