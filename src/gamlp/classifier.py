@@ -28,6 +28,7 @@ from gamlp.classifier_inputs import (
     discrete,
     finite,
     labels_for,
+    node_count,
     seed_from,
     storable,
     unknown,
@@ -111,8 +112,8 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from the labelled nodes.
 
         Args:
-            X: features (N, F), dense, sparse or a data frame; or a whole graph, which brings all else: its own labels,
-                of which train and valid are read, and its split.
+            X: features (N, F), dense, sparse or a data frame, or None where there are none but an adjacency; or a whole
+                graph, which brings all else: its own labels, of which train and valid are read, and its split.
             y: labels (N,), numbers or words; with an adjacency −1, None or "" where unknown.
             adjacency: (N, N) scipy sparse, dense, or an Adjacency; or edges between rows of X, as a table with columns
                 source and target (pandas, Polars, DuckDB, Arrow) or an edge_index (2, E); made symmetric.
@@ -122,7 +123,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if graph is not None:
             self._alone(y=y, adjacency=adjacency, valid=valid)
             return self._fit_graph(graph, numbered=numbered)
-        X = self._features(X, reset=True)
+        X = self._features(X, adjacency, reset=True)
         labels = self._encode(y, len(X), graph=adjacency is not None)
         seed = seed_from(self.random_state)
         links = as_adjacency(adjacency, X)
@@ -160,7 +161,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if graph is not None:
             self._alone(adjacency=adjacency)
             return graph
-        X = self._features(X, reset=False)
+        X = self._features(X, adjacency, reset=False)
         if (adjacency is None) != (self._fingerprint is None):
             raise InputError(
                 f"The classifier was fitted {'without' if adjacency is not None else 'with'} an adjacency.\n"
@@ -303,7 +304,11 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = sum(int(stage["epochs"]) for stage in fitted.facts["stages"]) or max(1, len(self.history_))
         self.n_parameters_ = fitted.facts["parameters"]
 
-    def _features(self, X: Any, *, reset: bool) -> Array:
+    def _features(self, X: Any, adjacency: Any, *, reset: bool) -> Array:
+        if adjacency is not None and (X is None or getattr(X, "shape", (0, 1))[1:] == (0,)):
+            if reset:
+                self.n_features_in_ = 0
+            return np.empty((node_count(adjacency), 0), np.float32)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused below
                 X = validate_data(

@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from gamlp.errors import LabelError, NotFiniteError, SettingsError, ShapeError
+from gamlp.errors import InputError, LabelError, NotFiniteError, SettingsError, ShapeError
 from gamlp.graph.build.assemble import is_unknown
 from gamlp.graph.graph import Adjacency, Graph
 from gamlp.storage.files import Array
@@ -117,6 +117,19 @@ def is_edges(given: Any, nodes: int) -> bool:
         named = table.pick(None, SOURCES) is not None and table.pick(None, TARGETS) is not None
         return named or (table.rows, len(table.names)) != (nodes, nodes)
     return shape is not None and len(shape) == 2 and shape[0] == 2 and tuple(shape) != (nodes, nodes)
+
+
+def node_count(adjacency: Any) -> int:
+    """Return how many nodes an adjacency has; edges alone do not say it."""
+    if isinstance(adjacency, Adjacency):
+        return adjacency.nodes
+    shape = np.shape(adjacency)
+    if len(shape) != 2 or shape[0] != shape[1]:
+        raise InputError(
+            f"There are no features, and the adjacency has the shape {shape}.\n"
+            "Give it as a matrix (N, N): edges alone do not say how many nodes there are."
+        )
+    return int(shape[0])
 
 
 def seed_from(random_state: Any) -> int:

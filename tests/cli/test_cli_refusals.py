@@ -82,11 +82,6 @@ SPOILED = {
     "one class": (lambda p: change_nodes(p, "label", lambda old: ["a"] * len(old)), FILES, ["'a'", "two classes"]),
     "no label": (lambda p: change_nodes(p, "label", lambda old: [""] * len(old)), FILES, ["label"]),
     "fractions as labels": (lambda p: change_nodes(p, "label", lambda old: [0.5] * len(old)), FILES, ["0.5"]),
-    "no features": (
-        lambda p: csv.write_csv(csv.read_csv(p / "nodes.csv").select(["id", "label", "split"]), p / "nodes.csv"),
-        FILES,
-        ["no features"],
-    ),
     "three files": (lambda p: None, [*FILES, "nodes.csv"], ["3"]),
     "no graph": (lambda p: None, [], ["No graph"]),
 }

@@ -73,7 +73,7 @@ class Worlds:
         self.folder = folder
         for seed, which in ((0, "train"), (1, "other")):
             graph = make_planted(nodes=90, features=4, degree=4, labelled=6, seed=seed)
-            for kind in ("plain", "weighted", "numbered"):
+            for kind in ("plain", "weighted", "numbered", "bare"):
                 self._tables(graph, kind, which)
             self._types(graph, which)
 
@@ -93,13 +93,16 @@ class Worlds:
         return read_graph([word for word in words if word != "--directed"], directed="--directed" in words)
 
     def _tables(self, graph, kind, which):
-        ids = (
-            np.arange(graph.nodes) * 7 + 3 if kind == "numbered" else np.array([f"n{at}" for at in range(graph.nodes)])
-        )
+        ids = {
+            "numbered": np.arange(graph.nodes) * 7 + 3,
+            "bare": np.arange(graph.nodes),
+        }.get(kind, np.array([f"n{at}" for at in range(graph.nodes)]))
         parquet.write_table(
             edges_of(graph, ids, weighted=kind == "weighted"), self.folder / f"{kind}-{which}-edges.parquet"
         )
-        parquet.write_table(nodes_of(graph, ids), self.folder / f"{kind}-{which}-nodes.parquet")
+        nodes = nodes_of(graph, ids)
+        nodes = nodes.select(["id", "label", "split"]) if kind == "bare" else nodes  # no features
+        parquet.write_table(nodes, self.folder / f"{kind}-{which}-nodes.parquet")
 
     def _types(self, graph, which):
         folder = self.folder / f"types-{which}"

@@ -3,7 +3,7 @@
 paths     command line, estimator; no limit, a memory limit, Ray; train, resume after a kill, predict the same graph
 again, predict another graph, compare
 options   plain, +rlu, +sle, +scr, +cs, with and without labels, float16, rows=labelled, weighted, directed, ids as
-words and numbers, one and several types of nodes; every family of methods
+words and numbers, without features, one and several types of nodes; every family of methods
 """
 
 import numpy as np
@@ -41,7 +41,10 @@ PLAIN = [
     Case("gamlp-jk+rlu", "directed"),
     Case("sign", "numbered", {"components": 2}),
     Case("label-propagation+cs", "weighted"),
+    Case("gamlp-jk+rlu+cs", "bare"),
+    Case("label-propagation", "bare"),
     Case("gcn"),
+    Case("gcn", "bare"),
     Case("unimp+reuse+cs"),
     Case("vr-gcn", settings={"batch_size": 8}),
     Case("as-gcn", "weighted", {"batch_size": 8}),

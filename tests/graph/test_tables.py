@@ -233,13 +233,6 @@ def test_features_file_must_be_finite_and_fit(put, tmp_path):
     assert read_tables(edges, nodes, features=tmp_path / "x.npy").classes == ("a", "b")  # `note` is left alone
 
 
-def test_no_features_at_all(put):
-    edges = put("e.csv", "0,1\n")
-    for nodes in (None, put("n.csv", "id,label\n0,a\n1,b\n")):
-        with pytest.raises(ShapeError, match="no features"):
-            read_tables(edges, nodes)
-
-
 def test_npz_labels_must_fit(tmp_path, put):
     np.savez(tmp_path / "n.npz", features=np.eye(3), labels=np.array([0, 1]))
     with pytest.raises(ShapeError, match="2 labels, the graph has 3 nodes"):
@@ -473,3 +466,35 @@ def test_usual_names_of_the_label_and_what_was_taken_for_what(put, name):
 def test_a_column_to_be_ignored_that_is_not_there(put):
     with pytest.raises(FormatError, match=r"--ignore weigth: no such column in .*n\.csv\.\nDid you mean 'width'"):
         read_tables(put("e.csv", EDGES), put("n.csv", NODES), ignore=["weigth"])
+
+
+def test_edges_alone_are_a_graph_of_the_nodes_they_name(put, tmp_path):
+    graph = read_tables(put("e.csv", "id_1,id_2\n9,10\n10,2\n"))
+    assert graph.features.shape == (3, 0)
+    assert graph.names is not None
+    assert graph.names.tolist() == [2, 9, 10]
+    assert dense(graph).tolist() == [[0, 0, 1], [0, 0, 1], [1, 1, 0]]
+    words = read_tables(put("w.csv", "from,to\nx,10\n10,02\n"))
+    assert words.names is not None
+    assert words.names.tolist() == ["02", "10", "x"]
+    import_files(tmp_path / "g", open_tables(tmp_path / "w.csv"), memory=2**20)
+    kept = load_graph(tmp_path / "g")
+    assert kept.fingerprints == words.fingerprints
+
+
+def test_labels_alone_and_nodes_that_only_edges_name(put, tmp_path):
+    edges, target = put("e.csv", "id_1,id_2\n7,8\n8,5\n9,7\n"), put("t.csv", "id,target\n8,a\n7,b\n")
+    graph = read_tables(edges, target)
+    assert graph.names is not None
+    assert graph.names.tolist() == [8, 7, 5, 9]
+    assert graph.labels.tolist() == [0, 1, -1, -1]
+    assert dense(graph).tolist() == [[0, 1, 1, 0], [1, 0, 0, 1], [1, 0, 0, 0], [0, 1, 0, 0]]
+    assert "features = those of the structure, and 2 nodes more that only edges name" in graph.notes[0]
+    import_files(tmp_path / "g", open_tables(edges, target), memory=2**20)
+    assert load_graph(tmp_path / "g").fingerprints == graph.fingerprints
+    words = read_tables(edges, put("w.csv", "id,split,target\n8,train,1\nz,,0\n"))
+    assert words.names is not None
+    assert words.names.tolist() == ["8", "z", "5", "7", "9"]
+    assert words.labels.tolist() == [1, 0, -1, -1, -1]
+    with pytest.raises(IdError, match="names node 5"):  # features that are missing are an error
+        read_tables(edges, put("f.csv", "id,target,x\n8,a,1\n7,b,2\n9,b,3\n"))

@@ -52,7 +52,7 @@ class Adjacency:
     def check(self) -> None:
         """Refuse an adjacency that would crash or mislead a kernel."""
         if self.indptr.ndim != 1 or len(self.indptr) < 2:
-            raise ShapeError("The graph has no nodes.\nAt least one node with features is needed.")
+            raise ShapeError("The graph has no nodes.\nAt least one node is needed.")
         starts = self.indptr
         if starts[0] != 0 or starts[-1] != self.entries or not _is_sorted(starts):
             raise ShapeError(
@@ -97,7 +97,7 @@ class Graph:
     """N nodes with features, some with labels. Immutable; `check` has been passed by every Graph a reader returns."""
 
     adjacency: Adjacency
-    features: Array  # (N, F) float32, in memory or memory-mapped
+    features: Array  # (N, F) float32, in memory or memory-mapped; F = 0 where the graph came without any
     labels: Array  # (N,) int64, −1 = unknown
     classes: tuple[str, ...] = ()  # the C class names, in the order of the label numbers
     split: AnySplit = field(default_factory=SplitRule)  # fixed, one of several, or drawn anew for each seed
@@ -209,7 +209,7 @@ def check_width(graph: Graph, features: int) -> None:
     if graph.features.shape[1] != features:
         raise ShapeError(
             f"The graph has {graph.features.shape[1]:,} features a node, the model was trained with {features:,}.\n"
-            "Give the same columns in the same order."
+            "Give the same columns in the same order, or none where there were none."
         )
 
 
@@ -223,7 +223,7 @@ def check_features(features: Array, nodes: int) -> None:
             "Every node needs one row, isolated nodes too. Were both numbered from the same file?"
         )
     if features.shape[1] == 0:
-        raise ShapeError("Features have no columns.\nEvery node needs at least one feature.")
+        return
     rows_a_step = max(1, 2**22 // features.shape[1])  # 16 MiB of float32 at a time, read where they are mapped
     source, steps = ArrayReader(features), ranges(nodes, rows_a_step)
     parts = prefetch(source.block(*step, slice(0, features.shape[1])) for step in steps)

@@ -16,7 +16,7 @@ from functools import cached_property
 
 import numpy as np
 
-from gamlp.errors import IdError, SettingsError, ShapeError, did_you_mean
+from gamlp.errors import IdError, SettingsError, did_you_mean
 from gamlp.graph.graph import Adjacency, Graph, check_features, check_labels, column_order
 from gamlp.graph.splits import Splits
 from gamlp.storage.files import Array, digest
@@ -157,7 +157,7 @@ def from_neighbours(graph: HeteroGraph) -> Array:
 
     Each round fills the types that have known neighbours; a node without any keeps zeros.
     """
-    features = np.array(check_some(graph).features, dtype=np.float32)
+    features = np.array(graph.features, dtype=np.float32)
     known = np.zeros(graph.nodes, dtype=bool)
     for kind in graph.types:
         known[kind.start : kind.stop] = kind.described
@@ -172,13 +172,6 @@ def from_neighbours(graph: HeteroGraph) -> Array:
             known[kind.start : kind.stop] = has
         waiting = [kind for kind in waiting if kind not in filled]
     return features
-
-
-def check_some(graph: HeteroGraph) -> HeteroGraph:
-    """Refuse a graph in which no type has features; return it."""
-    if not graph.features.shape[1]:
-        raise ShapeError("No type of nodes has features.\nUse featureless=embeddings, or give some type features.")
-    return graph
 
 
 def mean_of_known(adjacency: Adjacency, features: Array, known: Array, kind: NodeType) -> tuple[Array, Array]:

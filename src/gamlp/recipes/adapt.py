@@ -16,6 +16,7 @@ import numpy as np
 
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
+from gamlp.propagate.structure import WIDTH
 from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array
 
@@ -38,9 +39,10 @@ class Outline:
     @classmethod
     def of(cls, graph: Graph, split: Split) -> Outline:
         """Count; of the features about a thousand rows are looked at."""
+        width = graph.features.shape[1] or WIDTH  # without features, those of the structure
         sample = _sample(graph.features, graph.nodes if graph.targets is None else len(graph.targets))
         sparse = bool((sample == 0).mean() > 0.5) if sample.size else False
-        counts = graph.nodes, graph.adjacency.entries, graph.features.shape[1], len(graph.classes), len(split.train)
+        counts = graph.nodes, graph.adjacency.entries, width, len(graph.classes), len(split.train)
         return cls(*counts, sparse, len(graph.relations))
 
     @property

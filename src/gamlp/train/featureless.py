@@ -1,4 +1,6 @@
-"""Features for every node of a heterogeneous graph: those that came, and others for types that came without any.
+"""Features for every node: those that came, and others for a graph, or for types of nodes, that came without any.
+
+A graph without any features has those of `propagate.structure`.
 
 Embeddings are trained once for a graph and its settings, with a fixed seed, and kept in the cache: all seeds of a run
 share their hops. They are as wide as the features unless told otherwise; where they are wider, the features are
@@ -18,13 +20,17 @@ from gamlp.embed.settings import EmbeddingSettings, embedding_settings_from
 from gamlp.errors import ShapeError
 from gamlp.graph.build.hetero_assemble import projected
 from gamlp.graph.graph import Graph, check_features
-from gamlp.graph.hetero import HeteroGraph, check_some, from_neighbours
+from gamlp.graph.hetero import HeteroGraph, from_neighbours
 from gamlp.progress import log
+from gamlp.propagate.engines.base import Engine
+from gamlp.propagate.structure import structure_features
 from gamlp.storage.files import Array, digest, read_array
 
 
-def filled_features(graph: Graph, settings: Any, *, cache: Path | None = None) -> Array:
+def filled_features(graph: Graph, settings: Any, engine: Engine, *, cache: Path | None = None) -> Array:
     """Return the features of all nodes, (N, F')."""
+    if not graph.features.shape[1] and (settings.featureless != "embeddings" or not graph.types):
+        return structure_features(engine, graph.adjacency, graph.names)
     return check_filling(graph, settings, cache=cache)()
 
 
@@ -34,7 +40,6 @@ def check_filling(graph: Graph, settings: Any, *, cache: Path | None = None) -> 
         return lambda: graph.features
     typed = graph.need_relations()
     if settings.featureless != "embeddings":
-        check_some(typed)
         return partial(from_neighbours, typed) if settings.featureless == "neighbours" else lambda: typed.features
     if settings.embedding_file:
         return partial(with_rows, typed, given_embeddings(typed, Path(settings.embedding_file)))

@@ -46,9 +46,9 @@ class HopSource:
         self._kept: dict[str, tuple[tuple[object, ...], tuple[object, ...], Any]] = {}
 
     def features(self, graph: Graph, settings: Any) -> Array:
-        """Return the features of all nodes (N, F); types that came without any are filled."""
+        """Return the features of all nodes (N, F); where there are none they are made."""
         same, place = (graph.features, graph.adjacency), self.engine.cache or self.work
-        make = partial(filled_features, graph, settings, cache=place)
+        make = partial(filled_features, graph, settings, self.engine, cache=place)
         return self._keep("features", same, (featureless_key(settings),), make)
 
     def scaling(self, graph: Graph, settings: Settings) -> Scaling:

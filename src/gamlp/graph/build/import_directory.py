@@ -40,12 +40,12 @@ def import_files(
     """Import files however large; return what the graph has of everything."""
     nodes = files.nodes.nodes
     if not nodes:
-        raise InputError("The graph has no nodes.\nAt least one node with features is needed.")
+        raise InputError("The graph has no nodes.\nAt least one node is needed.")
     ids = files.nodes.ids(memory // 2)
     options = Options(memory // 2 if files.nodes.columns.id else memory, not files.directed, self_loops)
     key = f"{files.nodes.key} {files.edges.key} {files.directed}"  # of what is read: another key, another graph
     with working_folder(out, digest(key, repr(options)), overwrite=overwrite) as folder:
-        once(folder / "features.npy", lambda path: write_by_columns(path, files.nodes.feature_chunks(), nodes))
+        once(folder / "features.npy", partial(write_features, files.nodes))
         once(folder / "names.npy", partial(write_names, files.nodes))
         labels, classes = files.nodes.labels()
         check_labels(labels, nodes, classes)
@@ -57,6 +57,14 @@ def import_files(
         build(folder, files.edges.between(ids, ids), nodes, options)
         names = files.nodes.feature_names
         return finish(folder, out, name=files.name, classes=classes, split=split, feature_names=names)
+
+
+def write_features(nodes: NodeTable, path: Path) -> None:
+    """Write the features by columns; a graph without any has none of N rows."""
+    if nodes.features is None:
+        write_array(path, np.empty((nodes.nodes, 0), np.float32))
+    else:
+        write_by_columns(path, nodes.feature_chunks(), nodes.nodes)
 
 
 def write_names(nodes: NodeTable, path: Path) -> None:

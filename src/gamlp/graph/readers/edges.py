@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from gamlp.errors import FormatError, ShapeError
 from gamlp.graph.build.assemble import plain
-from gamlp.graph.build.ids import NodeIds, spelled
+from gamlp.graph.build.ids import NodeIds, as_integers, spelled
 from gamlp.graph.readers.npz_arrays import members, read_member
 from gamlp.graph.readers.table import ArrayTable, Table, file_key, is_stream, open_table
 from gamlp.progress import progress
@@ -56,6 +56,17 @@ class EdgeList:
         """Say what was taken for what, in a few words."""
         words = zip(("source", "target", "weight"), self.columns, strict=False)
         return f"{self.table.path.name}: {', '.join(f'{role} = {name}' for role, name in words)}"
+
+    def ends(self) -> Any:
+        """Return every different end of an edge, in order: whole numbers, or strings where some end is none."""
+        found, columns = pa.array([], pa.string()), self.columns[:2]
+        with progress(f"nodes of {self.table.path.name}", total=self.estimate) as advance:
+            for _, batch in self.table.chunks(columns, dict.fromkeys(columns, "string")):
+                parts = [spelled(column) for column in batch.columns]
+                found = pc.unique(pa.chunked_array([found, *parts]))
+                advance(batch.num_rows)
+        found = as_integers(found.drop_null())
+        return found.take(pc.array_sort_indices(found))
 
     def sample(self) -> Any:
         """Return the different ends of the first edges, as strings."""

@@ -54,6 +54,7 @@ class NodeTable:
     known: tuple[Array, tuple[str, ...]] | None = None  # labels and classes, where no column holds them
     sets: Split | Splits | None = None  # where no column holds the split
     paths: tuple[Path, ...] = ()  # all files, for the key
+    found: int = 0  # nodes at the end that only edges name
 
     @property
     def key(self) -> str:
@@ -62,9 +63,9 @@ class NodeTable:
 
     def ids(self, memory: int | None = None) -> NodeIds:
         """Return the rows of the ids, within so much memory."""
-        if self.columns.id is None:
+        if self.columns.id is None or self.table is None:
             return NodeIds(self.nodes)
-        chunks, path = self.id_chunks(), self.paths[0]
+        chunks, path = self.id_chunks(), self.table.path
         return NodeIds.fill(chunks, self.nodes, are_strings=not self.numbered, path=path, memory=memory)
 
     def id_chunks(self) -> Iterator[Any]:
@@ -136,6 +137,28 @@ class NodeTable:
             filled += len(rows)
         return features
 
+    def with_ends(self, edges: EdgeList) -> NodeTable:
+        """Return the nodes with those that only edges name: without features, nothing else is known of them."""
+        if self.features is not None or (self.nodes and self.columns.id is None):
+            return self
+        table, ends = self.table, edges.ends()
+        if table is None or self.columns.id is None:
+            return NodeTable(
+                len(ends), ArrayTable(edges.table.path, ("id",), (pa.chunked_array([ends]),)), NodeColumns("id")
+            )
+        ids = pa.chunked_array(list(self.id_chunks()) or [pa.array([], pa.string())])
+        more = ends.filter(pc.invert(pc.is_in(spelled(ends), spelled(ids))))
+        if not len(more):
+            return self
+        same = pa.types.is_integer(ids.type) and pa.types.is_integer(more.type)
+        kept = {self.columns.id: [ids, more] if same else [spelled(ids), spelled(more)]}
+        for name in filter(None, (self.columns.label, self.columns.split)):
+            values = table.column(name)
+            kept[name] = [values, pa.nulls(len(more), values.type)]
+        columns = tuple(pa.chunked_array([*chunks_of(first), second]) for first, second in kept.values())
+        whole = ArrayTable(table.path, tuple(kept), columns, header=table.header, delimiter=table.delimiter)
+        return replace(self, nodes=len(columns[0]), table=whole, found=len(more))
+
     def doubts(self) -> list[str]:
         """Warn of feature columns that look like ids: a whole number of its own in every row, or the row's number."""
         if not isinstance(self.features, Table):
@@ -153,13 +176,15 @@ class NodeTable:
         """Say what was taken for what, in a few words; nothing of arrays."""
         if self.table is None or self.known is not None:
             return ""
-        found = self.columns
+        if not self.paths:
+            return f"nodes = the {self.nodes:,} that edges name, label = none, features = those of the structure"
+        found, count = self.columns, len(self.feature_columns)
         words = [f"id = {found.id or 'the row number'}", f"label = {found.label or 'none'}"]
         words.append(f"split = {found.split or 'drawn anew for each seed'}")
-        if self.feature_columns:
-            some, count = ", ".join(self.feature_columns[:3]), len(self.feature_columns)
-            words.append(f"features = {some}{f', … ({count:,} columns)' if count > 3 else ''}")
-        return f"{self.table.path.name}: {', '.join(words)}"
+        some = f"{', '.join(self.feature_columns[:3])}{f', … ({count:,} columns)' if count > 3 else ''}"
+        words.append(f"features = {some if self.features is not None else 'those of the structure'}")
+        more = f", and {self.found:,} nodes more that only edges name" if self.found else ""
+        return f"{self.table.path.name}: {', '.join(words)}{more}"
 
     def parts(self, *, labelled: bool = True) -> dict[str, Any]:
         """Read what there is of the nodes, by the names that `assemble` and `TypeParts` give it."""
@@ -312,3 +337,8 @@ def matrix(features: Array, path: Path) -> Array:
     if features.ndim != 2:
         raise ShapeError(f"{path}: the features have the shape {features.shape}.\nExpected (nodes, features).")
     return features
+
+
+def chunks_of(column: Any) -> list[Any]:
+    """Return the pieces of a column."""
+    return list(column.chunks) if isinstance(column, pa.ChunkedArray) else [column]

@@ -3,6 +3,7 @@
     edges     a table   columns source, target (src/dst, from/to, or the first two), perhaps weight
               .npy      (E, 2) or (2, E)          .npz   source, target, perhaps weight; or edge_index
     nodes     a table   id (or node, name; without: the row), label, split; every other column is a feature
+              none      those that edges name, too where the table has no features and lacks some
               .npz      features, labels, perhaps ids, train, valid, test
     features  .npy      (N, F), mapped where it is float32: then it need not fit in memory; or a table
 
@@ -25,7 +26,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gamlp.errors import FormatError, MissingFileError, ShapeError, did_you_mean
+import numpy as np
+
+from gamlp.errors import FormatError, MissingFileError, did_you_mean
 from gamlp.graph.build.assemble import assemble
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, check_types
 from gamlp.graph.build.ids import NodeIds
@@ -61,6 +64,8 @@ class GraphFiles:
     def read(self) -> Graph:
         """Read the graph into memory; a matrix of features is mapped."""
         ids, parts = self.nodes.ids(), self.nodes.parts()
+        if parts["features"] is None:
+            parts["features"] = np.empty((self.nodes.nodes, 0), np.float32)
         source, target, weights = self.edges.between(ids, ids).read()
         rest: dict[str, Any] = {"name": self.name, "symmetric": not self.directed, "notes": self.notes}
         return assemble(source, target, weights=weights, **rest, **parts)
@@ -94,13 +99,7 @@ def open_tables(
     edges, nodes, features = as_path(edges), as_path(nodes), as_path(features)
     columns = NodeColumns(id=id, label=label, split=split, ignored=tuple(ignore))
     links = open_edges(edges, source, target, weight)
-    table = open_nodes(nodes, features, columns, in_memory=in_memory, edges=links)
-    if table.features is None:
-        where = table.paths[0] if table.paths else "the edge list"
-        raise ShapeError(
-            f"There are no features in {where}.\nEvery node needs at least one: numeric columns of "
-            "the node table, or a file of its own (--features) with one row per node."
-        )
+    table = open_nodes(nodes, features, columns, in_memory=in_memory, edges=links).with_ends(links)
     name = name or (table_stem(edges) if isinstance(edges, Path) else "graph")
     return GraphFiles(name, table, links, directed)
 
