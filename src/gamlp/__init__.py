@@ -18,6 +18,8 @@ __all__ = [
     "SplitRule",
     "__version__",
     "read_graph",
+    "register_combiner",
+    "register_method",
 ]
 
 if TYPE_CHECKING:
@@ -26,7 +28,13 @@ if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
     from gamlp.graph.readers.datasets import read_graph
     from gamlp.graph.splits import Split, SplitRule
+    from gamlp.methods.registry import register_method
+    from gamlp.model.registry import register_combiner
     from gamlp.propagate.normalize import Normalization
     from gamlp.settings import Settings
 
 __getattr__ = lazy_imports(__name__)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 log = logging.getLogger("gamlp")
 log.addHandler(logging.NullHandler())
+NOTICE = (logging.INFO + logging.WARNING) // 2  # what a user wants to know and need not act on
 
 Advance = Callable[..., None]  # advance(steps=1, note="…")
 Reporter = Callable[[str, float | None], AbstractContextManager[Advance]]  # of a description and its steps in all

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import logging
+import inspect
 import os
+import signal
 import sys
-from collections.abc import Callable
-from typing import Annotated
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
 
 from gamlp.cli.compare import compare, recipes
+from gamlp.cli.config import with_config
 from gamlp.cli.data import datasets, import_, synth
 from gamlp.cli.doctor import doctor
 from gamlp.cli.embed import embed
@@ -19,14 +23,15 @@ from gamlp.cli.options import Answer, spelled_out
 from gamlp.cli.paper import methods, paper
 from gamlp.cli.predict import export, predict
 from gamlp.cli.propagate import propagate
-from gamlp.cli.screen import console, note
-from gamlp.cli.train import train, tune
+from gamlp.cli.screen import console, print_json
+from gamlp.cli.train import config, train, tune
 from gamlp.errors import GamlpError, InputError, Interrupted, MissingExtraError
-from gamlp.progress import log
 
 COMMANDS: dict[Callable[..., Answer], str] = {
-    train: "Examples: gamlp train debian · gamlp train edges.parquet nodes.parquet --column label=topic",
+    train: "Examples: gamlp train debian · gamlp train edges.parquet nodes.parquet --column label=topic · "
+    "gamlp train run.toml",
     predict: "Example: gamlp predict runs/RUN new-edges.parquet new-nodes.parquet --out predictions.csv",
+    config: "Example: gamlp config runs/RUN --out run.toml, then gamlp train run.toml",
     export: "Example: gamlp export runs/RUN --out network.onnx",
     datasets: "Example: gamlp datasets --root ~/data",
     import_: "Example: gamlp import edges.csv nodes.csv --out my-graph",
@@ -46,6 +51,7 @@ COMMANDS: dict[Callable[..., Answer], str] = {
     "gamlp doctor --nodes 111_059_956 --entries 3_228_124_712 --features 128 --hops 6 --memory 16GiB",
 }
 
+UsageError: Any = typer.BadParameter.__bases__[0]  # typer does not export it
 app = typer.Typer(
     name="gamlp",
     help="Classify the nodes of a graph, of any size.",
@@ -75,41 +81,71 @@ def _root(version: Version = False) -> None:
     pass
 
 
-class Notes(logging.Handler):
-    """Shows the library's warnings on standard error."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print one."""
-        note(record.getMessage())
-
-
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and leave with its code: 0 done, 2 input refused, 3 storage, 130 interrupted."""
-    if not any(isinstance(handler, Notes) for handler in log.handlers):
-        log.addHandler(Notes(logging.WARNING))
-    code = 0
+    """Run the command line and leave with its code: 0 done, 2 input refused, 3 storage, 130 interrupted.
+
+    SIGTERM, by which systems end a job, is taken as Ctrl-C is. With --json, what was refused is a JSON object too.
+    """
+    words = sys.argv[1:] if arguments is None else arguments
+    as_json, code = "--json" in words, 0
     try:
-        app(arguments)
-    except (Interrupted, KeyboardInterrupt) as error:  # without words: before any work began
-        console.print(f"[yellow]Interrupted.[/] {str(error) or 'Nothing was changed.'}", soft_wrap=True)
-        code = 130
+        with stopped_kindly():
+            said = app(spelled(words), standalone_mode=not as_json)
+        code = said if isinstance(said, int) else 0
+    except (Interrupted, KeyboardInterrupt, typer.Abort) as error:  # without words: before any work began
+        kept = str(error) or "Nothing was changed."
+        console.print(f"[yellow]Interrupted.[/] {kept}", soft_wrap=True)
+        code = told("Interrupted", kept, 130, as_json=as_json)
+    except UsageError as error:
+        code = refused("UsageError", error.format_message(), 2, as_json=as_json)
     except GamlpError as error:
-        code = refused(type(error).__name__, str(error), 2 if isinstance(error, InputError | MissingExtraError) else 3)
+        number = 2 if isinstance(error, InputError | MissingExtraError) else 3
+        code = refused(type(error).__name__, str(error), number, as_json=as_json)
     except BrokenPipeError:  # the reader, `head` say, has gone: nothing more to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except UnicodeEncodeError as error:
-        code = refused("InputError", f"A name is not UTF-8: {error.object!a}.\nRename the file or folder.", 2)
+        words = f"A name is not UTF-8: {error.object!a}.\nRename the file or folder."
+        code = refused("InputError", words, 2, as_json=as_json)
     except (MemoryError, RuntimeError) as error:
         if not (isinstance(error, MemoryError) or "allocate" in str(error) or "out of memory" in str(error)):
             raise  # torch has no exception of its own for it on processors
         found = str(error).splitlines()[0] if str(error) else "an array did not fit"
         remedy = "Use --memory, --set storage=float16, a smaller network, or a machine with more memory."
-        code = refused("Out of memory", f"{found}\n{remedy}", 3)
+        code = refused("Out of memory", f"{found}\n{remedy}", 3, as_json=as_json)
     sys.exit(code)
 
 
-def refused(what: str, message: str, code: int) -> int:
+def spelled(words: list[str]) -> list[str]:
+    """Return the words of the command line, a configuration file spelled out."""
+    commands = {str(command.name): command.callback for command in app.registered_commands}
+    if len(words) < 2 or words[0] not in commands:
+        return words
+    return [words[0], *with_config(words[1:], inspect.signature(commands[words[0]]).parameters)]  # type: ignore[arg-type]
+
+
+@contextmanager
+def stopped_kindly() -> Iterator[None]:
+    """Take SIGTERM as Ctrl-C while the block runs."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def refused(what: str, message: str, code: int, *, as_json: bool) -> int:
     """Print why the command ends, and return the code that it ends with."""
     console.print(f"[bold red]{what}:[/]", end=" ")
     console.print(message, markup=False, highlight=False, soft_wrap=True)
+    return told(what, message, code, as_json=as_json)
+
+
+def told(what: str, message: str, code: int, *, as_json: bool) -> int:
+    """Print the JSON object of a command that was refused or stopped, where one was asked for; return the code."""
+    if as_json:
+        found, _, remedy = message.partition("\n")
+        print_json({"error": what, "message": found, "remedy": remedy, "code": code})
     return code

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gamlp.cli.options import LARGEST_SEED, ComputeOptions, GraphOptions, overrides, refuse
-from gamlp.cli.screen import note
+from gamlp.cli.screen import duration, note
 from gamlp.errors import FormatError, SettingsError
-from gamlp.progress import progress
+from gamlp.progress import NOTICE, log, progress
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
     from gamlp.graph.readers.source import GraphSource
     from gamlp.runs.spec import RunSpec, Spec
 
+TOLD = ("json", "quiet", "verbose", "log")  # options of what is told, which change no result
 Kept = TypeVar("Kept", bound="Spec")
 
 
@@ -53,7 +54,7 @@ def taken_up(
     place: Path, read: Callable[[Path], Kept], *, what: str = "A run goes on as it was begun", but: Sequence[str] = ()
 ) -> tuple[Graph, Kept]:
     """Return the graph and the specification of --resume, beside which nothing else is said."""
-    refuse(f"{{option}} was given beside --resume.\n{what}: leave it out.", but=("resume", "json", *but))
+    refuse(f"{{option}} was given beside --resume.\n{what}: leave it out.", but=("resume", *TOLD, *but))
     spec = read(place)
     return read_source(spec.source), spec
 
@@ -67,6 +68,31 @@ def read_source(source: GraphSource | None) -> Graph:
     for text in getattr(graph, "notes", ()):
         note(text)
     return graph
+
+
+def announce(graph: Graph, spec: RunSpec, *, named: bool) -> None:
+    """Tell in one line what was read, which method was chosen and why, and about how long it will take."""
+    from gamlp.machine.training import training_seconds
+
+    split = graph.split_for(spec.seeds[0])
+    sets = ", ".join(f"{len(ids):,} {name}" for name, ids in split.sets.items())
+    sizes = {"nodes": graph.nodes, "entries": graph.adjacency.entries, "features": graph.features.shape[1]}
+    counts = ", ".join(f"{count:,} {what}" for what, count in {**sizes, "classes": len(graph.classes)}.items())
+    why = "as asked for" if named else f"by the recipe {Path(spec.recipe).stem}"
+    if not named and spec.recipe == "default":
+        why = f"for {len(split.train):,} labels of {len(graph.classes):,} classes"
+    count = len(spec.seeds)
+    work = f"{spec.method}, {why}; {count} seed{'s' if count > 1 else ''}"
+    seconds = training_seconds(graph, spec)
+    log.log(
+        NOTICE,
+        "%s: %s (%s). %s%s.",
+        graph.name,
+        counts,
+        sets,
+        work,
+        "" if seconds is None else f", up to about {duration(seconds)}",
+    )
 
 
 def read_own_graph(spec: Spec, root: Path | None = None) -> Graph:

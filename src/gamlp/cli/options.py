@@ -7,8 +7,8 @@ stand in their place (what, root, column, …), and makes the objects of what wa
 
     def train(what, root, column, ignore, features, directed, engine, …, seeds=3, json=False)
 
-Every command takes --json and --seed, and runs below progress bars. It returns its result and the words that people
-read instead of it.
+Every command takes --json, --seed, --quiet, --verbose and --log, and runs below progress bars. It returns its result
+and the words that people read instead of it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Context, Option
 
 from gamlp.cli import complete
-from gamlp.cli.screen import print_json, say, shown_progress
+from gamlp.cli.screen import print_json, say, talking
 from gamlp.errors import Interrupted, SettingsError
 from gamlp.propagate.engines import ENGINES
 
@@ -39,6 +39,9 @@ LARGEST_SEED = 2**63 - 1
 _running: ContextVar[Context] = ContextVar("the command that is running")
 
 Answer = tuple[dict[str, Any], str | Callable[[], None]] | None  # what --json prints, and what is printed else
+Quiet = Annotated[bool, Option("--quiet", help="Tell nothing but the result and errors.")]
+Verbose = Annotated[bool, Option("--verbose", help="Tell more on the way.")]
+Log = Annotated[Path | None, Option("--log", metavar="FILE", help="Write all that is told to a file too, with times.")]
 Json = Annotated[bool, Option("--json", help="Print one JSON object on standard output.")]
 Seed = Annotated[int, Option(help="The first random seed.", min=0, max=LARGEST_SEED)]
 AnySeed = Annotated[int, Option(help="Taken by every command; this one has nothing random.", min=0)]
@@ -138,18 +141,22 @@ def spelled_out(command: Callable[..., Answer]) -> Callable[..., None]:
     keyword, takes_seed = inspect.Parameter.KEYWORD_ONLY, "seed" in parameters
     if not takes_seed:
         parameters["seed"] = inspect.Parameter("seed", keyword, default=0, annotation=AnySeed)
-    parameters["json"] = inspect.Parameter("json", keyword, default=False, annotation=Json)
+    common: dict[str, Any] = {"quiet": (False, Quiet), "verbose": (False, Verbose), "log": (None, Log)}
+    for name, (default, kind) in {**common, "json": (False, Json)}.items():
+        parameters[name] = inspect.Parameter(name, keyword, default=default, annotation=kind)
     parameters["context"] = inspect.Parameter("context", keyword, annotation=Context)
 
     @functools.wraps(command)
-    def run(context: Context, json: bool, **given: Any) -> None:
+    def run(context: Context, json: bool, quiet: bool, verbose: bool, log: Path | None, **given: Any) -> None:
         _running.set(context)
+        if quiet and verbose:
+            raise SettingsError("--quiet and --verbose were given.\nLeave one out.")
         if not takes_seed:
             del given["seed"]
         for name, kind in groups.items():
             given[name] = kind(**{field.name: given.pop(field.name) for field in dataclasses.fields(kind)})
         try:
-            with shown_progress():
+            with talking(quiet=quiet, verbose=verbose, file=log):
                 answer = command(**given)
         except KeyboardInterrupt:
             raise Interrupted(context.meta.get(KEPT, "Nothing was changed.")) from None

@@ -1,4 +1,4 @@
-"""gamlp train and tune: from a graph to a run directory, or to settings that suit it."""
+"""gamlp train, config and tune: from a graph to a run directory, a run as a file, settings that suit a graph."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
-from typer import Option
+from typer import Argument, Option
 
 from gamlp.cli import complete
-from gamlp.cli.begin import asked, new_folder, new_spec, taken_up
+from gamlp.cli.begin import announce, asked, new_folder, new_spec, taken_up
 from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Recipe, Seed, Set, go_on
 from gamlp.cli.screen import say, screen, table
+from gamlp.errors import SettingsError
 
 
 def train(
@@ -26,12 +27,13 @@ def train(
     seeds: Annotated[int, Option(help="How many seeds; a graph without a fixed split draws one for each.", min=1)] = 3,
     seed: Seed = 0,
     out: Annotated[Path | None, Option(help="The run directory; by default a new one in runs/.")] = None,
+    overwrite: Annotated[bool, Option("--overwrite", help="Replace a run that is in --out.")] = False,
     resume: Annotated[Path | None, Option(help="Take up a run that was interrupted.")] = None,
     compute: ComputeOptions,
 ) -> Answer:
     """Train a method on a graph and keep everything in a run directory."""
     from gamlp.explain.report import own_page
-    from gamlp.runs.run import begun, train_together
+    from gamlp.runs.run import begun, remove_run, train_together
     from gamlp.train.distributed import joined
 
     if resume is None:
@@ -39,9 +41,14 @@ def train(
     else:
         read, spec = taken_up(resume, begun)
     folder = resume or out or new_folder(f"{read.name}-{spec.method}")
+    announce(read, spec, named=method is not None or resume is not None)
     go_on("train", folder)
+    if overwrite and out is None:
+        raise SettingsError("--overwrite was given without --out.\nSay which run is to be replaced.")
     with joined(spec.device) as together:
         folder = together.from_first(folder)
+        if overwrite and together.rank == 0:
+            remove_run(folder)
         result = train_together(read, spec, folder=folder, together=together)
         if result is None:
             return None
@@ -64,6 +71,28 @@ def show(result: dict[str, Any]) -> None:
     spread = f"Mean ± std over {count} seeds" if count > 1 else "1 seed"
     say(f"{spread}, {result['seconds_per_seed']:.1f} s each, {result['parameters']:,} parameters.")
     say(f"Everything is in {result['run']}: report.html to look at, predictions.parquet to use.")
+
+
+def config(
+    run: Annotated[Path, Argument(help="A run directory made by gamlp train.")],
+    *,
+    out: Annotated[
+        Path | None, Option("--out", "-o", help="The .toml file to write; by default it is printed.")
+    ] = None,
+) -> Answer:
+    """Write what a run is as a configuration file, which gamlp train takes."""
+    import tomllib
+
+    from gamlp.cli.config import config_of
+    from gamlp.runs.record import read_run
+    from gamlp.storage.files import replacing
+
+    text = config_of(read_run(run))
+    if out is not None:
+        with replacing(out) as file:
+            file.write(text.encode())
+    words = text.rstrip() if out is None else f"{out}: repeat the run with gamlp train {out}"
+    return {"run": str(run), "out": None if out is None else str(out), "config": tomllib.loads(text)}, words
 
 
 def tune(

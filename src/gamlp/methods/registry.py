@@ -10,21 +10,23 @@ A name is a base and what is added to it: `gamlp-jk+rlu+cs`.
     +cs                  correct and smooth the final probabilities
     +labels, -labels     with or without propagated labels as a second input
 
-FAMILIES says which class runs a base; it is imported when a method of it is named.
+FAMILIES says which class runs a base; it is imported when a method of it is named. Methods of other packages come by
+entry points (`gamlp.plugins`), or by the decorator `register_method`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import combinations
-from pkgutil import resolve_name
-from typing import Any
+from typing import Any, TypeVar
 
 from gamlp.errors import SettingsError, did_you_mean
 from gamlp.methods.base import ADDITIONS, STAGED, Base, Method
+from gamlp.plugins import imported, installed, place_of
 
+Kind = TypeVar("Kind", bound=Method)
 _NO_LABELS = {"residual": False, "labels": False}
 _ON_FEATURES = {"hop_layers": 0, **_NO_LABELS}  # one combination of the hops themselves, then the head
 # … and the head is one linear layer
@@ -116,6 +118,19 @@ FAMILIES: dict[str, dict[str, Base]] = {
 }
 BASES: dict[str, Base] = {name: base for family in FAMILIES.values() for name, base in family.items()}
 FAMILY_OF = {name: family for family, bases in FAMILIES.items() for name in bases}
+for _name, (_place, _package) in installed("methods", but=BASES).items():
+    BASES[_name], FAMILY_OF[_name] = Base(f"of the package {_package}"), _place
+
+
+def register_method(name: str, reference: str = "") -> Callable[[type[Kind]], type[Kind]]:
+    """Return a decorator that registers a method of one's own under a name, for all commands and the estimator."""
+
+    def register(kind: type[Kind]) -> type[Kind]:
+        FAMILY_OF[name] = place_of(kind, name, FAMILY_OF)
+        BASES[name] = Base(reference or f"of the module {kind.__module__}")
+        return kind
+
+    return register
 
 
 @lru_cache(maxsize=256)
@@ -130,7 +145,10 @@ def method_named(name: str) -> Method:
                 f"Method '{name}': nothing is called '{extra[0]}'.\n{did_you_mean(extra[0], ADDITIONS)}"
             )
         raise SettingsError(f"There is no method '{name}'.\n{did_you_mean(base, BASES)}")
-    family: Any = resolve_name(FAMILY_OF[base])
+    family: Any = imported(FAMILY_OF[base], base)
+    declared = BASES[base]
+    if isinstance(family, Base):  # of another package: settings that make a network on hops
+        family, declared = imported("gamlp.methods.hop_network:HopNetwork", base), family
     refused = [addition for addition in added if addition not in family.additions]
     if refused:
         raise SettingsError(
@@ -138,7 +156,7 @@ def method_named(name: str) -> Method:
         )
     ordered = tuple(addition for addition in ADDITIONS if addition in added)
     check_additions(name, BASES[base], ordered)
-    return family(base, ordered, BASES[base])  # type: ignore[no-any-return]
+    return family(base, ordered, declared)  # type: ignore[no-any-return]
 
 
 def check_additions(name: str, base: Base, added: Sequence[str]) -> None:

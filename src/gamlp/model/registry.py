@@ -1,13 +1,22 @@
-"""The combiners by name, one line each. Their modules are imported when one is built; settings know the names."""
+"""The combiners by name, one line each. Their modules are imported when one is built; settings know the names.
+
+Those of other packages come by entry points (`gamlp.plugins`), or by a decorator:
+
+    @register_combiner("last-two")
+    class LastTwo(FixedCombiner): …
+"""
 
 from __future__ import annotations
 
-from pkgutil import resolve_name
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from gamlp.plugins import imported, installed, place_of
 
 if TYPE_CHECKING:
     from gamlp.model.combiners import Combiner
 
+Kind = TypeVar("Kind", bound="Combiner")
 COMBINERS = {
     "last": "gamlp.model.combiners:Last",
     "mean": "gamlp.model.combiners:Mean",
@@ -18,9 +27,20 @@ COMBINERS = {
     "recursive": "gamlp.model.attention:Recursive",
     "jk": "gamlp.model.attention:JumpingKnowledge",
 }
+COMBINERS |= {name: place for name, (place, _) in installed("combiners", but=COMBINERS).items()}
+
+
+def register_combiner(name: str) -> Callable[[type[Kind]], type[Kind]]:
+    """Return a decorator that registers a combiner of one's own; it then is a value of the setting `combiner`."""
+
+    def register(kind: type[Kind]) -> type[Kind]:
+        COMBINERS[name] = place_of(kind, name, COMBINERS)
+        return kind
+
+    return register
 
 
 def combiner_named(name: str) -> type[Combiner]:
     """Return the class of a combiner."""
-    found: type[Combiner] = resolve_name(COMBINERS[name])
+    found: type[Combiner] = imported(COMBINERS[name], name)
     return found

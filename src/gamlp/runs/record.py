@@ -56,6 +56,15 @@ class Record(RunSpec):
     machine: str
     result: Annotated[dict[str, Any], AfterValidator(_as_written)] | None = None  # None until the run is finished
 
+    def __repr__(self) -> str:
+        seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
+        state, found = "not finished", self.result
+        if found is not None:
+            scores = {part: found[f"{part}_accuracy"] for part in ("valid", "test")}
+            known = [f"{part} {100 * score:.2f} %" for part, score in scores.items() if score is not None]
+            state = ", ".join(known) or "finished"
+        return f"Run of {self.method} on {self.dataset}, {seeds}: {state}"
+
 
 def new_record(graph: Graph, spec: RunSpec) -> Record:
     """Return the record that a run begins with."""

@@ -10,6 +10,7 @@ several processes, the first keeps the run directory, the others train beside it
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -117,6 +118,14 @@ def open_run(graph: Graph, spec: RunSpec, folder: Path | None) -> Record:
             raise InputError(f"{folder} is there, and neither empty nor a run.\nChoose a new folder with --out.")
         write_json(folder / "run.json", as_data(record))
     return record
+
+
+def remove_run(folder: Path) -> None:
+    """Remove the run that is in a folder, to make place for another; a folder that is none is left alone."""
+    if folder.exists() and not is_bare(folder):
+        read_run(folder)  # refuses what is no run
+        with locked(folder):
+            shutil.rmtree(folder)
 
 
 def begun(folder: Path) -> Record:
