@@ -104,8 +104,8 @@ def main(arguments: list[str] | None = None) -> None:
     except BrokenPipeError:  # the reader, `head` say, has gone: nothing more to say
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except UnicodeEncodeError as error:
-        words = f"A name is not UTF-8: {error.object!a}.\nRename the file or folder."
-        code = refused("InputError", words, 2, as_json=as_json)
+        message = f"A name is not UTF-8: {error.object!a}.\nRename the file or folder."
+        code = refused("InputError", message, 2, as_json=as_json)
     except (MemoryError, RuntimeError) as error:
         if not (isinstance(error, MemoryError) or "allocate" in str(error) or "out of memory" in str(error)):
             raise  # torch has no exception of its own for it on processors

@@ -53,7 +53,7 @@ class Relation:
         return self.source, self.target
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class HeteroGraph(Graph):
     """Types, the target first, relations, and the plain graph of all nodes; `gamlp.graph.build.hetero_assemble`."""
 

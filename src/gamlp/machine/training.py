@@ -1,7 +1,9 @@
 """About how long a training will take, from the numbers of a network and the speed of a matrix product.
 
     a row of hops      2·P operations forward, 4·P backward, P parameters: each of them is used once a row
-    an epoch           training rows forward and backward, validation rows forward every `evaluate_every` epochs
+    an epoch           training rows forward and backward, validation rows forward every `evaluate_every` epochs; from
+                       the second stage on reliable rows, and with a consistency loss those that should be consistent,
+                       which the averaged network passes too
     all rows           forward once a stage
 
 Epochs are the most there can be: early stopping ends sooner. Propagation and labels are not in it.
@@ -38,7 +40,10 @@ def training_seconds(graph: Graph, spec: RunSpec) -> float | None:
         network = build_network(settings, features=width, classes=max(2, len(graph.classes)), subsets=subsets)
     epochs, rows = sum(settings.epochs), graph.nodes if graph.targets is None else len(graph.targets)
     valid = len(split.valid) / settings.evaluate_every
-    passes = epochs * (6 * len(split.train) + 2 * valid) + 2 * rows * len(settings.epochs)
+    candidates = rows if settings.reliable_from == "all" else len(split.valid) + len(split.test)
+    drawn = min(settings.unlabelled_rows or candidates, candidates)
+    taught = (epochs - settings.epochs[0]) * 6 * drawn + (epochs * 8 * drawn if settings.consistency else 0)
+    passes = epochs * (6 * len(split.train) + 2 * valid) + taught + 2 * rows * len(settings.epochs)
     return float(len(spec.seeds) * passes * count_parameters(network) / (SHARE * operations_a_second()))
 
 
