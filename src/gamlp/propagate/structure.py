@@ -7,7 +7,7 @@ FastRP's idea (Chen et al., CIKM 2019): random vectors, propagated. Nodes that r
     X   = Z_1 + … + Z_16, and log(1 + degree) beside it: (N, d + 1)
 
 FastRP adds powers up to the fourth and brings rows to length 1 in the end. Here they are after every step, so that a
-node hears each neighbour alike, and there can be more steps; both helped on validation (docs/own-graph.md).
+node hears each neighbour alike, and there can be more steps.
 
 The id is the seed: a node has the same random vector in every graph that has it, so what was learned on one graph is of
 use for the same graph with more nodes or edges. For a graph of other nodes, only the degree and the labels are.
