@@ -265,7 +265,7 @@ def with_nan(X):
         (lambda X, y, A: {"X": with_nan(X)}, NotFiniteError, "Feature 4 of row 3 of X is NaN"),
         (lambda X, y, A: {"X": X.astype(np.float64) * 1e60}, NotFiniteError, "too large"),
         (lambda X, y, A: {"X": X[:0], "y": y[:0]}, InputError, "0 sample"),
-        (lambda X, y, A: {"X": X[:, :0]}, InputError, "0 feature"),
+        (lambda X, y, A: {"X": X[:, :0], "adjacency": None}, InputError, "0 feature"),
         (lambda X, y, A: {"X": X[0]}, InputError, "2D"),
         (lambda X, y, A: {"X": X.astype(str).astype(object) + "x"}, InputError, "could not convert"),
         (lambda X, y, A: {"y": None}, LabelError, "requires y"),

@@ -194,7 +194,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         probabilities = self.predict_proba(X, adjacency, y).astype(np.float64)
         logs = np.log(np.maximum(probabilities, np.finfo(np.float32).tiny))
-        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
+        return np.asarray(logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs, dtype=np.float32)
 
     @available_if(lambda self: method_named(self.method).on_hops)  # type: ignore[untyped-decorator]
     def transform(self, X: Any, adjacency: Any = None) -> Array:

@@ -140,8 +140,10 @@ def test_predict_the_own_graph(gamlp, run, tmp_path, kind):
     assert result["best_seed"] == json.loads(done.out)["seed"]
 
 
-def test_predict_with_all_that_there_is(gamlp, run, small, tmp_path):
-    folder, _ = run
+def test_predict_with_all_that_there_is(gamlp, quick, files, small, tmp_path):
+    folder = tmp_path / "run"
+    named = ("--method", "gamlp-recursive+rlu", "--seeds", 1, "--out", folder)
+    assert gamlp("train", files.edges, files.nodes, *quick, *named).code == 0
     rich = ("--probabilities", "--logits", "--embeddings")
     assert gamlp("predict", folder, "--out", tmp_path / "own.parquet", *rich).code == 0
     own = parquet.read_table(tmp_path / "own.parquet")

@@ -1,6 +1,7 @@
 """Bad input: one clear message on standard error, exit code 2, nothing on standard output, nothing written."""
 
 import errno
+import json
 import os
 import pickle
 import shutil
@@ -90,7 +91,10 @@ SPOILED = {
 def refused(done, *words, code=2):
     """Check that a command was refused as it should be."""
     assert done.code == code, done.err
-    assert done.out == ""
+    if done.out:  # with --json what was refused is JSON too
+        told = json.loads(done.out)
+        assert told["code"] == code
+        assert told["message"] in done.err
     assert "Traceback" not in done.err
     for word in words:
         assert word in done.err

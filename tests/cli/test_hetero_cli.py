@@ -111,8 +111,14 @@ def test_without_a_cache_embeddings_stay_with_the_run(gamlp, root, tmp_path):
     assert np.load(place / "entities.npy").shape == (PAPERS + AUTHORS + FIELDS + INSTITUTIONS, 16)
 
 
-def test_message_passing_gets_the_embeddings_that_the_recipe_asks_for(gamlp, root, tmp_path):
-    words = [*words_of(EMBEDDING, "epochs=1", "hidden=8"), "--seeds", 1, "--out", tmp_path / "run"]
+def test_message_passing_gets_the_embeddings_that_are_asked_for(gamlp, root, tmp_path):
+    words = [
+        *words_of(EMBEDDING, "epochs=1", "hidden=8", "featureless=embeddings"),
+        "--seeds",
+        1,
+        "--out",
+        tmp_path / "run",
+    ]
     done = gamlp("train", "ogbn-mag", "--root", root, "--method", "rgcn", *words)
     assert done.code == 0, done.err
     (place,) = (tmp_path / "run").glob("embeddings-*")

@@ -56,7 +56,7 @@ def test_onnx_gives_the_same_logits(tmp_path):
     logits, attention = session.run(["logits", "attention"], {name: one.numpy() for name, one in given.items()})
     with torch.no_grad():
         expected = network(**given)
-    np.testing.assert_allclose(logits, expected.logits.numpy(), atol=1e-5)
+    np.testing.assert_allclose(logits, expected.logits.numpy(), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(attention, expected.weights.numpy(), atol=1e-6)
     assert json.loads(session.get_modelmeta().custom_metadata_map["classes"]) == ["a", "b", "c"]
 

@@ -15,7 +15,6 @@ from gamlp.pipeline import Pipeline, hide_labels
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.settings import Settings
 from gamlp.train import stage as stage_module
-from gamlp.train.featureless import check_filling
 from gamlp.train.hop_source import HopSource
 from gamlp.train.stages import StageTask, fit_stages, known_labels
 from gamlp.train.subset_rotation import TurnInputs, inputs_for, relation_shares, subset_shares
@@ -197,8 +196,6 @@ def test_a_graph_without_any_features_learns_from_embeddings(graph):
         for one in graph.relations
     }
     bare = assemble_hetero(parts, relations, target="paper")
-    with pytest.raises(ShapeError, match="featureless=embeddings"):
-        check_filling(bare, SMALL)
     steps = {"dimension": 8, "steps": 20, "batch_size": 100, "chunk": 50}
     trained = train(bare, featureless="embeddings", embedding=steps, epochs=(2,))
     assert np.isfinite(trained.logits).all()

@@ -97,7 +97,8 @@ def main(arguments: list[str] | None = None) -> None:
         console.print(f"[yellow]Interrupted.[/] {kept}", soft_wrap=True)
         code = told("Interrupted", kept, 130, as_json=as_json)
     except UsageError as error:
-        code = refused("UsageError", error.format_message(), 2, as_json=as_json)
+        remedy = f"See {' '.join(['gamlp', *words[:1]])} --help."
+        code = refused("UsageError", f"{error.format_message()}\n{remedy}", 2, as_json=as_json)
     except GamlpError as error:
         number = 2 if isinstance(error, InputError | MissingExtraError) else 3
         code = refused(type(error).__name__, str(error), number, as_json=as_json)

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+
+from gamlp.errors import FormatError
 
 TEXT = {
     ".csv": ",;\t",
@@ -48,11 +51,16 @@ def is_text(path: Path) -> bool:
 def text_format(path: Path) -> TextFormat:
     """Look at the first lines of a file."""
     opened = gzip.open if path.suffix.lower() == ".gz" else open
-    with opened(path, "rt", encoding="utf-8", errors="replace") as file:
-        skip, first = 0, file.readline(LONGEST)
-        while first.startswith("#"):
-            skip, first = skip + 1, file.readline(LONGEST)
-        lines = [first, *islice(iter(lambda: file.readline(LONGEST), ""), LINES)]
+    try:
+        with opened(path, "rt", encoding="utf-8", errors="replace") as file:
+            skip, first = 0, file.readline(LONGEST)
+            while first.startswith("#"):
+                skip, first = skip + 1, file.readline(LONGEST)
+            lines = [first, *islice(iter(lambda: file.readline(LONGEST), ""), LINES)]
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise FormatError(
+            f"{path} cannot be unpacked: {error}.\nIt may be cut short; fetch or make it again."
+        ) from error
     usual = TEXT[kind_of(path)]
     counts = [[QUOTED.sub("", line).count(sign) for line in lines if line.strip()] for sign in usual]
     even = [sign for sign, found in zip(usual, counts, strict=True) if found and found[0] and len({*found}) == 1]
