@@ -76,8 +76,6 @@ def announce(graph: Graph, spec: RunSpec, *, named: bool) -> None:
 
     split = graph.split_for(spec.seeds[0])
     sets = ", ".join(f"{len(ids):,} {name}" for name, ids in split.sets.items())
-    sizes = {"nodes": graph.nodes, "entries": graph.adjacency.entries, "features": graph.features.shape[1]}
-    counts = ", ".join(f"{count:,} {what}" for what, count in {**sizes, "classes": len(graph.classes)}.items())
     why = "as asked for" if named else f"by the recipe {Path(spec.recipe).stem}"
     if not named and spec.recipe == "default":
         why = f"for {len(split.train):,} labels of {len(graph.classes):,} classes"
@@ -88,7 +86,7 @@ def announce(graph: Graph, spec: RunSpec, *, named: bool) -> None:
         NOTICE,
         "%s: %s (%s). %s%s.",
         graph.name,
-        counts,
+        graph.counts,
         sets,
         work,
         "" if seconds is None else f", up to about {duration(seconds)}",

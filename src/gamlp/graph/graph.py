@@ -109,10 +109,15 @@ class Graph:
     notes: tuple[str, ...] = ()  # what a reader changed and the user should know
 
     def __repr__(self) -> str:
-        sizes = {"nodes": self.nodes, "entries": self.adjacency.entries, "features": self.features.shape[1]}
-        counts = ", ".join(f"{count:,} {what}" for what, count in {**sizes, "classes": len(self.classes)}.items())
         kinds = f", {len(self.types)} types, {len(self.relations)} relations" if self.types else ""
-        return f"{type(self).__name__} '{self.name}': {counts}{kinds}; {int((self.labels >= 0).sum()):,} labels known"
+        known = int((self.labels >= 0).sum())
+        return f"{type(self).__name__} '{self.name}': {self.counts}{kinds}; {known:,} labels known"
+
+    @property
+    def counts(self) -> str:
+        """How many nodes, entries, features and classes, in words."""
+        sizes = {"nodes": self.nodes, "entries": self.adjacency.entries, "features": self.features.shape[1]}
+        return ", ".join(f"{count:,} {what}" for what, count in {**sizes, "classes": len(self.classes)}.items())
 
     @property
     def nodes(self) -> int:

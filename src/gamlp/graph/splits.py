@@ -15,8 +15,8 @@ from gamlp.storage.files import Array, digest
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
-    """Sorted node ids (int64) of the three sets, without overlap."""
+class Sets:
+    """What trains, what chooses the epoch, what tests."""
 
     train: Array
     valid: Array
@@ -24,8 +24,12 @@ class Split:
 
     @property
     def sets(self) -> dict[str, Array]:
-        """The three sets by their names."""
+        """The three by their names."""
         return {"train": self.train, "valid": self.valid, "test": self.test}
+
+
+class Split(Sets):
+    """Sorted node ids (int64) of the three sets, without overlap."""
 
     @property
     def fingerprint(self) -> str:
@@ -65,18 +69,8 @@ class Split:
             raise SplitError("All training nodes have the same class.\nAt least two classes are needed to learn from.")
 
 
-@dataclass(frozen=True, eq=False)
-class Splits:
+class Splits(Sets):
     """S fixed splits as masks (N, S): seed s takes column s, and after the last the first again."""
-
-    train: Array
-    valid: Array
-    test: Array
-
-    @property
-    def sets(self) -> dict[str, Array]:
-        """The three masks by their names."""
-        return {"train": self.train, "valid": self.valid, "test": self.test}
 
     @property
     def fingerprint(self) -> str:

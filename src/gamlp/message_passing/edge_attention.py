@@ -21,15 +21,11 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from gamlp.message_passing.sparse import SparseMatrix
+from gamlp.message_passing.sparse import SparseMatrix, new_site
 from gamlp.model.cpu import runs_on
-from gamlp.model.cpu.kernels import CHUNK, run
-from gamlp.model.dropout import Dropout
-from gamlp.storage.numba_cache import cached_njit
+from gamlp.model.cpu.kernels import CHUNK, compiled, run
 
 SLOPE = 0.2  # of the leaky ReLU
-
-_compile = cached_njit(fastmath={"contract", "reassoc", "nsz"}, boundscheck=False)
 
 
 class EdgeAttention(nn.Module):
@@ -57,9 +53,7 @@ class EdgeAttention(nn.Module):
         """Return by what the weights (E, heads) are multiplied, None where nothing is dropped."""
         if not self.training or self.share == 0:
             return None
-        site = Dropout(self.share)
-        site.key = int(torch.randint(2**63 - 1, ()))
-        return site.mask((len(adjacency.values), self.heads), adjacency.values)
+        return new_site(self.share).mask((len(adjacency.values), self.heads), adjacency.values)
 
 
 def attend_plainly(rows: Tensor, to: Tensor, of: Tensor, adjacency: SparseMatrix, keep: Tensor | None) -> Tensor:
@@ -106,7 +100,7 @@ class Attend(torch.autograd.Function):
         return (*map(torch.from_numpy, (d_rows, d_to, d_of)), None, None)
 
 
-@_compile
+@compiled
 def attend_rows(first, last, out, starts, sources, rows, to, of, keep, weights):
     """Compute the weights α (E, heads) and out (n, heads · width); keep (E, heads), or none."""
     nodes, columns = out.shape
@@ -138,7 +132,7 @@ def attend_rows(first, last, out, starts, sources, rows, to, of, keep, weights):
                     out[node, c] += weight * rows[source, c]
 
 
-@_compile
+@compiled
 def score_gradients(first, last, gradient, starts, sources, rows, to, of, keep, weights, scores, d_to):
     """Compute the gradients of the sums a·hᵢ + b·hⱼ, scores (E, heads), and of a·hᵢ, d_to (n, heads)."""
     nodes, columns = gradient.shape
@@ -165,7 +159,7 @@ def score_gradients(first, last, gradient, starts, sources, rows, to, of, keep, 
             d_to[node, head] = total
 
 
-@_compile
+@compiled
 def source_gradients(first, last, d_rows, starts, targets, places, gradient, keep, weights, scores, d_of):
     """Compute the gradients of hⱼ through the sum, d_rows (n, heads · width), and of b·hⱼ, d_of (n, heads)."""
     nodes, columns = d_rows.shape

@@ -89,6 +89,11 @@ def drop(values: torch.Tensor, share: float, *, training: bool) -> torch.Tensor:
     """Set a share of the elements to zero and scale up the others; when not training return them as they are."""
     if not training or share == 0:
         return values
+    return new_site(share)(values)  # type: ignore[no-any-return]
+
+
+def new_site(share: float) -> Dropout:
+    """Return a dropout that is keyed by torch's own random state."""
     site = Dropout(share)
     site.key = int(torch.randint(2**63 - 1, ()))
-    return site(values)  # type: ignore[no-any-return]
+    return site

@@ -27,7 +27,7 @@ from gamlp.storage.numba_cache import cached_njit
 CHUNK = 256
 _ALONE = 1 << 17  # arrays with fewer elements than this are not worth a second thread
 
-_compile = cached_njit(fastmath={"contract", "reassoc", "nsz"}, boundscheck=False)
+compiled = cached_njit(fastmath={"contract", "reassoc", "nsz"}, boundscheck=False)
 
 
 def chunks_of(rows: int) -> int:
@@ -56,7 +56,7 @@ def _pool(process: int, threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads - 1, thread_name_prefix=f"gamlp-{process}")
 
 
-@_compile
+@compiled
 def _mix(x):
     """MurmurHash3's finalizer, as in `dropout`; numba widens what it is not told to keep at 32 bits."""
     x = np.uint32(np.uint32(x ^ np.uint32(x >> np.uint32(16))) * np.uint32(0x85EBCA6B))
@@ -64,7 +64,7 @@ def _mix(x):
     return np.uint32(x ^ np.uint32(x >> np.uint32(16)))
 
 
-@_compile
+@compiled
 def draw(words, first, low, high):
     """Fill `words` (W,) uint32 with the keystream from word `first` on; low and high are the halves of its key."""
     start = np.uint32(np.uint32(first) + low)
@@ -72,7 +72,7 @@ def draw(words, first, low, high):
         words[j] = _mix(np.uint32(_mix(np.uint32(start + np.uint32(j))) ^ high))
 
 
-@_compile
+@compiled
 def column_moments(first, last, x, shift, sums):
     """Sum x − shift and its square.  x (B, H), shift (H,) → sums (chunks, 2, H)."""
     rows, columns = x.shape
@@ -87,7 +87,7 @@ def column_moments(first, last, x, shift, sums):
                 square[c] += d * d
 
 
-@_compile
+@compiled
 def forward_rows(first, last, x, skip, scale, shift, slope, threshold, factor, low, high, out):
     """Compute out = dropout(PReLU(x·scale + shift + skip)).  skip (B, H), or (0, H) for none; the others (H,)."""
     rows, columns = x.shape
@@ -110,7 +110,7 @@ def forward_rows(first, last, x, skip, scale, shift, slope, threshold, factor, l
                 out[row, c] = t * factor if draws[c] >= threshold else np.float32(0)
 
 
-@_compile
+@compiled
 def backward_rows(first, last, x, skip, scale, shift, slope, mean, threshold, factor, low, high, grad, out, sums):
     """Compute out = gradient of x·scale + shift; sums (chunks, 3, H): out, out·(x − mean), gradient of the slope."""
     rows, columns = x.shape
@@ -149,7 +149,7 @@ def backward_rows(first, last, x, skip, scale, shift, slope, mean, threshold, fa
         sums[chunk, 0], sums[chunk, 1], sums[chunk, 2] = total, moment, slopes
 
 
-@_compile
+@compiled
 def norm_backward_rows(first, last, x, mean, a, b, c, grad, out):
     """Compute out = a·grad + b·(x − mean) + c, columnwise: the gradient through a batch norm.  out may be grad."""
     rows, columns = x.shape
@@ -158,7 +158,7 @@ def norm_backward_rows(first, last, x, mean, a, b, c, grad, out):
             out[row, k] = a[k] * grad[row, k] + b[k] * (x[row, k] - mean[k]) + c[k]
 
 
-@_compile
+@compiled
 def product_rows(first, last, y, vectors, out):
     """Compute out[b, l, v] = y[b, l] · vectors[l, v]."""
     rows, hops, width = y.shape
@@ -171,7 +171,7 @@ def product_rows(first, last, y, vectors, out):
                 out[row, hop, v] = total
 
 
-@_compile
+@compiled
 def product_backward_rows(first, last, y, vectors, grad, out, sums):
     """Compute out[b, l] = Σ_v grad[b, l, v]·vectors[l, v]; sums (chunks, K+1, V, H) of grad[b, l, v]·y[b, l]."""
     rows, hops, width = y.shape
@@ -188,7 +188,7 @@ def product_backward_rows(first, last, y, vectors, grad, out, sums):
                         total[c] += g * y[row, hop, c]
 
 
-@_compile
+@compiled
 def scale_rows(first, last, y, weights, out):
     """Compute out[b, l] = weights[b, l]·y[b, l]."""
     rows, hops, width = y.shape
@@ -199,7 +199,7 @@ def scale_rows(first, last, y, weights, out):
                 out[row, hop, c] = w * y[row, hop, c]
 
 
-@_compile
+@compiled
 def scale_backward_rows(first, last, y, weights, grad, products):
     """Compute products[b, l] = grad[b, l]·y[b, l]; then multiply grad[b, l] by weights[b, l], in place."""
     rows, hops, width = y.shape
