@@ -53,7 +53,7 @@ clean:  ## remove the environment, builds and caches; results in runs/ stay
 	@touch $@
 
 .venv/dev.stamp: pyproject.toml constraints.txt | .venv/bin/python
-	$(INSTALL) -e '.[dev,pyg,duckdb,onnx,ray,tune,tensorboard]'
+	$(INSTALL) -e '.[dev,pyg,duckdb,onnx,ray,tune,tensorboard,serve]'
 	@touch $@ .venv/core.stamp
 
 .venv/docs.stamp: pyproject.toml constraints.txt | .venv/bin/python

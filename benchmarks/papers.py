@@ -1,88 +1,149 @@
-"""One run of the command line at the shape of papers100M, or as much of it as the disk holds, beside its prediction.
+"""The whole recipe of ogbn-papers100M by the command line, within a memory limit, beside what the cost model says.
 
-    python benchmarks/papers.py --scale 0.7 --memory 12GiB --folder /somewhere/with/space --json > run.json 2> run.log
+    python benchmarks/papers.py --scale 0.005 --memory 1GiB --folder DIR --json                   a quick look
+    python benchmarks/papers.py --scale 0.25 --memory 8GiB --folder DIR --json > run.json 2> run.log
 
-Generates the graph (unless it is there), asks `gamlp doctor` what propagation will cost, and runs `gamlp propagate`
-with the recipe of ogbn-papers100M. The log has a line every ten seconds: resident memory of the process, in all and
-without what is mapped, and the blocks that are finished. The whole shape needs about 100 GB of disk.
+A graph in the shape of papers100M, as much of it as `--scale` says, is written as OGB lays out the raw files
+(`ogb_raw.py`), and then
+
+    import → doctor → feature hops → train (four stages, label hops in each) → report → predict labelled → predict all
+
+run as a user runs them. Of each step: seconds, processor seconds (others may use the machine at the same time), the
+largest resident memory of the process, and the model's prediction. The log has a line every ten seconds. Epochs and the
+width of the network are cut down by default, and are in the record: of these only the training and the passes of the
+network depend, not the hops. All files are removed at the end, unless --keep.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
+import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from datetime import datetime
+from math import ceil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from gamlp.machine.cost import Constants, Gather, Work, limited
+from gamlp.machine.training import SHARE
+from gamlp.storage.sizes import parse_size
+from ogb_raw import write_raw
 from scale import resident, show
 
 EVERY = 10  # seconds
+RECIPE = ("--recipe", "ogbn-papers100M")
+FEATURES, CLASSES, HOPS, LABEL_HOPS = 128, 172, 6, 9
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", type=float, default=1.0, help="times papers100M's nodes and edges")
-    parser.add_argument("--memory", default="12GiB", help="of propagation")
+    parser.add_argument("--memory", default="12GiB", help="of every step")
+    parser.add_argument("--epochs", default="1,1,1,1", help="of the four stages; the recipe has 100,150,150,150")
+    parser.add_argument("--hidden", type=int, default=256, help="the recipe has 1024")
     parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--keep", action="store_true")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
     options = parser.parse_args()
-    graph, hops = options.folder / f"papers-{options.scale}", options.folder / "hops"
-    made = {}
-    if not graph.exists():
-        made = gamlp("synth", "papers100M", "--scale", options.scale, "--out", graph, "--memory", "8GiB")
-    indptr = np.load(graph / "indptr.npy", mmap_mode="r")
-    nodes, entries = len(indptr) - 1, int(indptr[-1])
-    rows = sum(len(np.load(graph / f"{name}.npy", mmap_mode="r")) for name in ("train", "valid", "test"))
-    shape = ["--nodes", nodes, "--entries", entries, "--features", 128, "--hops", 6, "--rows", rows]
-    expected = gamlp("doctor", *shape, "--memory", options.memory)
-    found = gamlp(
-        *["propagate", graph, "--out", hops, "--recipe", "ogbn-papers100M", "--rows", "labelled"],
-        *["--memory", options.memory],
-        blocks=hops.with_name("hops.partial"),
-    )
-    shutil.rmtree(hops)
-    result = {
-        "scale": options.scale,
-        "memory": options.memory,
-        "nodes": nodes,
-        "entries": entries,
-        "rows": rows,
-        "synth": made,
-        "doctor": expected,
-        "propagate": found,
-        "machine": platform.platform(),
-    }
+    folder = options.folder / f"papers-{options.scale}"
+    folder.mkdir(parents=True, exist_ok=True)
+    os.environ["TMPDIR"] = str(folder)
+    result = run(options, folder)
     show(json.dumps(result, indent=2))
+    if not options.keep:
+        shutil.rmtree(folder)
     if options.json:
         print(json.dumps(result))
 
 
-def gamlp(*words: Any, blocks: Path | None = None) -> dict[str, Any]:
-    """Run a command; return its result with the seconds and the largest memory that the process had."""
+def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    """Run all steps; what is finished is not run again."""
+    limit = ("--memory", options.memory)
+    graph, hops, trained, log = (folder / name for name in ("graph", "hops", "run", "train.log"))
+    size = write_raw(folder / "raw", options.scale)
+    steps = {"import": gamlp("import", "ogbn-papers100M", "--root", folder / "raw", *limit, "--out", graph)}
+    facts = steps["import"]["result"]
+    shutil.rmtree(folder / "raw")
+    doctor = gamlp("doctor", "--folder", folder)["result"]
+    shape = (*RECIPE, *limit, "--cache", hops)
+    steps["feature hops"] = gamlp("propagate", graph, *shape)
+    words = ("--seeds", 1, "--out", trained, "--verbose", "--log", log, "--set", f"epochs={options.epochs}")
+    steps["train"] = gamlp("train", graph, *shape, *words, "--set", f"hidden={options.hidden}")
+    steps["train"]["stage_ends"] = stage_ends(log)
+    steps["report"] = gamlp("report", trained)
+    out = ("--out", folder / "predictions.parquet")
+    steps["predict labelled"] = gamlp("predict", trained, graph, *limit, "--cache", hops, *out)
+    steps["predict all"] = gamlp("predict", trained, graph, "--rows", "all", *limit, *out)
+    predicted = predictions(facts, size["rows"], doctor["constants"], steps["train"]["result"], options)
+    for name, step in steps.items():
+        step["predicted_seconds"], step["command_result"] = predicted.get(name), step.pop("result")
+    asked = {"scale": options.scale, "memory": options.memory, "epochs": options.epochs, "hidden": options.hidden}
+    return {
+        **asked, **size, "entries": facts["entries"], "limit_bytes": parse_size(options.memory), "steps": steps,
+        "machine": doctor["machine"], "constants": doctor["constants"],
+    }  # fmt: skip
+
+
+def predictions(
+    facts: dict[str, Any], rows: int, constants: dict[str, Any], trained: dict[str, Any], options: argparse.Namespace
+) -> dict[str, float]:
+    """Return what the cost model says of the steps that it knows."""
+    known = Constants(**{**constants, "gathers": tuple(Gather(**one) for one in constants["gathers"])})
+    nodes, memory = facts["nodes"], parse_size(options.memory)
+    ram = max(memory, 2 * memory)
+
+    def hops(features: int, count: int, wanted: int) -> float:
+        return limited(Work(nodes, facts["entries"], features, count, wanted), known, memory=memory, ram=ram).seconds
+
+    speed, parameters = SHARE * known.sgemm, trained["parameters"]
+    train = 0.77 * rows  # of the labelled rows, in the shape
+    epochs = sum(int(one) for one in options.epochs.split(","))
+    stages = options.epochs.count(",") + 1
+    learning = parameters * (epochs * 6 * train + (epochs - 1) * 6 * 0.22 * rows + 2 * rows * stages) / speed
+    labels = hops(CLASSES, LABEL_HOPS, rows)
+    groups = ceil(nodes / (1 + shutil.disk_usage(options.folder).free // 2 // (8 * ((HOPS + 1) * FEATURES + CLASSES))))
+    last = hops(FEATURES, HOPS, nodes) + hops(CLASSES, LABEL_HOPS, nodes)
+    return {
+        "feature hops": hops(FEATURES, HOPS, rows),
+        "train": stages * labels + learning,
+        "predict labelled": stages * labels + 2 * rows * parameters * stages / speed,
+        "predict all": (stages - 1) * labels + groups * last + 2 * nodes * parameters / speed,
+    }
+
+
+def stage_ends(log: Path) -> dict[str, str]:
+    """Return when each stage ended, from the log of the training."""
+    lines = log.read_text(encoding="utf-8").splitlines()
+    times = [datetime.fromisoformat(line[:19]) for line in lines if re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", line)]
+    found = re.findall(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\S* \S+ (stage \d+): valid", "\n".join(lines), re.MULTILINE)
+    return {name: str(datetime.fromisoformat(when) - times[0]) for when, name in found}
+
+
+def gamlp(*words: Any) -> dict[str, Any]:
+    """Run a command; return its result, seconds, processor seconds and the largest memory that the process had."""
     command = [sys.executable, "-m", "gamlp", *map(str, words), "--json"]
     show("gamlp " + " ".join(command[3:]))
-    start = time.perf_counter()
+    start, before = time.perf_counter(), os.times()
     most, shown = 0, 0.0
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         while process.poll() is None:
             seconds, most = time.perf_counter() - start, max(most, resident("VmHWM:", process.pid))
             if seconds - shown >= EVERY:
                 shown = seconds
-                done = len(list(blocks.glob("block-*.npy"))) if blocks else 0
                 memory, own = (resident(what, process.pid) for what in ("VmRSS:", "RssAnon:"))
-                show(f"{seconds:8.0f} s  resident {memory:,}  own {own:,}  blocks {done}")
-            time.sleep(0.2)
+                show(f"{seconds:8.0f} s  resident {memory:,}  own {own:,}")
+            time.sleep(0.1)
         output = process.stdout.read() if process.stdout else ""
     if process.returncode:
         sys.exit(process.returncode)
-    return {"seconds": time.perf_counter() - start, "peak_bytes": most, "result": json.loads(output)}
+    after, taken = os.times(), time.perf_counter() - start
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    return {"seconds": taken, "cpu_seconds": used, "peak_bytes": most, "result": json.loads(output)}
 
 
 if __name__ == "__main__":

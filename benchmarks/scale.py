@@ -177,14 +177,14 @@ def warm_up(options: argparse.Namespace, widths: list[int]) -> None:
     from gamlp.propagate import LocalEngine, Propagation
 
     tiny = adjacency_from_edges(np.array([0, 1]), np.array([1, 2]), nodes=3)
-    spec = Propagation(1, rows=np.array([0]), storage=options.storage)
+    spec = Propagation(2, rows=np.array([0]), storage=options.storage)  # the last hop has a kernel of its own
     for width in {*widths, options.features}:
         for memory in (None, 2**26):
             LocalEngine(memory=memory).propagate(tiny, np.ones((3, width), np.float32), spec)
 
 
 def limit_seconds(job: Any, memory: int) -> float:
-    """Return the seconds that reading the rows alone takes, for all blocks and hops."""
+    """Return the seconds that reading the rows alone takes, for all blocks and hops; of the last, the wanted rows."""
     from gamlp.propagate.budget import budget
     from gamlp.propagate.kernels import padded
     from gamlp.storage.huge_pages import empty, prefaulted
@@ -195,7 +195,8 @@ def limit_seconds(job: Any, memory: int) -> float:
     with workers(available()) as run:
         for width in sorted(set(widths)):
             states = [prefaulted(empty((job.adjacency.nodes, width), job.spec.storage)) for _ in range(2)]
-            total += widths.count(width) * job.spec.hops * reading_once(job.adjacency, states, run)
+            passes = job.spec.hops - 1 + job.rows / job.adjacency.nodes
+            total += widths.count(width) * passes * reading_once(job.adjacency, states, run)
             del states
     return total
 
@@ -229,6 +230,8 @@ def reading_once(adjacency: Any, states: list[np.ndarray], run: Any) -> float:
 
 
 def summary(runs: list[dict[str, Any]], options: argparse.Namespace) -> dict[str, Any]:
+    from gamlp.machine.facts import processor_name
+
     both = [run["memory_seconds"] / run["seconds"] for run in runs if "memory_seconds" in run]
     ratios: dict[str, float | None] = {
         "gather_limit_min": min(run["gather_limit"] for run in runs),
@@ -248,7 +251,12 @@ def summary(runs: list[dict[str, Any]], options: argparse.Namespace) -> dict[str
         "hops": options.hops,
         "storage": options.storage,
         "memory": options.memory,
-        "machine": {"threads": len(os.sched_getaffinity(0)), "load": os.getloadavg()[0], "kind": platform.platform()},
+        "machine": {
+            "threads": len(os.sched_getaffinity(0)),
+            "load": os.getloadavg()[0],
+            "kind": platform.platform(),
+            "processor": processor_name(),
+        },
     }
 
 

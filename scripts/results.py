@@ -2,7 +2,9 @@
 
     python scripts/results.py              write the tables anew
     python scripts/results.py --check      say which pages would change, and fail if any would
-    python scripts/results.py --record RUN copy the result.json of an experiment of `gamlp paper` there first
+    python scripts/results.py --record RUN copy the result.json of an experiment of `gamlp paper` there first, and its
+                                           figures into docs/images; of one that is not finished the seeds that
+                                           it has, and the table says so
 
 A table stands between two comments. <!-- recorded: FILE --> and <!-- end -->: FILE is the record it is made from, of an
 experiment or of a benchmark.
@@ -15,23 +17,26 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
 from importlib import resources
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from gamlp.methods import method_named
-from gamlp.paper.experiments import Column, Experiment, Row, experiments
-from gamlp.paper.make import published_test, recipe_of, shares
+from gamlp.paper.experiments import Column, Experiment, Row, experiment_named, experiments
+from gamlp.paper.make import cell, published_test, recipe_of, run_of, shares
 from gamlp.paper.table import markdown
 from gamlp.runs.comparison_table import markdown_table, percent
+from gamlp.targets.metrics import mean_and_std
 
 HERE = Path(__file__).parent.parent
 RECORDS = HERE / "benchmarks" / "recorded"
-PAGES = [HERE / "docs" / f"{name}.md" for name in ("results", "methods", "paper")]
+PAGES = [HERE / "docs" / f"{name}.md" for name in ("results", "methods", "paper", "own-graph")]
 PLACE = re.compile(r"(<!-- (?:recorded: (\S+)|systems) -->\n).*?(<!-- end -->)", re.DOTALL)
 LARGE = ("ogbn-products", "ogbn-papers100M", "ogbn-mag")  # whose files are not on the machine of the records
 HEADER = ("in the paper", "method", "equation", "compared by", "test, %: graph published → here")
@@ -55,13 +60,40 @@ def main() -> None:
 
 def record(run: Path) -> Path:
     """Copy what an experiment came to, without the paths of this machine."""
-    result = json.loads((run / "result.json").read_text())
-    for cell in result["cells"]:
-        cell.pop("run", None)
-    result["command"] = f"gamlp paper {result['experiment']}"
+    whole = run / "result.json"
+    result = json.loads(whole.read_text()) if whole.exists() else so_far(run)
+    for found in result["cells"]:
+        found.pop("run", None)
+    result["command"] = told(result["command"])
     file = RECORDS / f"paper-{result['experiment']}.json"
     file.write_text(json.dumps(result, indent=1) + "\n")
+    for figure in run.glob("*.png"):
+        shutil.copyfile(figure, HERE / "docs" / "images" / figure.name)
     return file
+
+
+def so_far(run: Path) -> dict[str, Any]:
+    """Return what an experiment that is not finished has come to: each cell over the seeds that it has."""
+    experiment = experiment_named(run.name.removeprefix("paper-"))
+    cells = []
+    for column, row in product(experiment.columns, experiment.rows):
+        folder = run_of(column, row, run)
+        done = [json.loads(file.read_text()) for file in sorted(folder.glob("seed-*/result.json"))]
+        if done:
+            line: dict[str, Any] = {"method": row.method, "parameters": done[0]["parameters"], "own_settings": ""}
+            for key in ("valid_accuracy", "test_accuracy", "seconds"):
+                line[key], line[f"{key}_std"] = mean_and_std([one[key] for one in done])
+            fewer = {"seeds": len(done)} if len(done) < experiment.seeds else {}
+            cells.append(cell(row, column, recipe_of(column), folder, line) | fewer)
+    return {
+        **{key: getattr(experiment, key) for key in ("title", "source", "relative")}, "cells": cells, "charts": [],
+        "experiment": experiment.name, "command": f"gamlp paper {experiment.name}", "seeds": [*range(experiment.seeds)],
+    }  # fmt: skip
+
+
+def told(command: str) -> str:
+    """Return a command without the folders of this machine."""
+    return re.sub(r" --(out|root|log|cache)(=| )\S+", "", command)
 
 
 def fill(text: str) -> str:
@@ -71,7 +103,14 @@ def fill(text: str) -> str:
 
 def table(name: str) -> str:
     """Return the tables of one record, those of an experiment a heading lower than on their own."""
-    result: dict[str, Any] = json.loads((RECORDS / name).read_text())
+    result: Any = json.loads((RECORDS / name).read_text())
+    if isinstance(result, list):
+        return steps(result)
+    if "rows" in result:
+        first = result["rows"][0]
+        return (portfolio if "kind" in first else targets if "base_rate" in first else times_to_accuracy)(result)
+    if all("trained" in row for row in result.values()):
+        return own_tables(result)
     if "cells" not in result:
         return benchmark(result)
     body = markdown(result).partition("\n\n")[2]  # without the title, which the page has
@@ -90,6 +129,63 @@ def benchmark(result: dict[str, Any]) -> str:
         ]
         tables.append(markdown_table(("", "seconds", "peak memory, GiB"), lines))
     return "\n\n".join(tables) + "\n"
+
+
+def times_to_accuracy(result: dict[str, Any]) -> str:
+    """Return what each system took in all and to its best validation accuracy, and the default to the same."""
+    header = ("graph", "system", "valid, %", "test, %", "seconds", "to its valid", "the default to that", "seeds")
+    lines = [
+        [row["graph"], row["system"], *(f"{100 * row[name]:.2f}" for name in ("valid", "test")),
+         *("–" if row.get(name) is None else f"{row[name]:.1f}" for name in ("seconds", "to_best", "to_peer")),
+         str(row["seeds"])]
+        for row in result["rows"]
+    ]  # fmt: skip
+    return markdown_table(header, lines) + "\n"
+
+
+def steps(result: list[dict[str, Any]]) -> str:
+    """Return what was done one after the other, and how long each took."""
+    lines = [[row["step"], f"`{row['command']}`", f"{row['seconds']:.1f}", str(row["exit"])] for row in result]
+    return markdown_table(("step", "command", "seconds", "exit"), lines) + "\n"
+
+
+def targets(result: dict[str, Any]) -> str:
+    """Return ROC-AUC and average precision where accuracy says little."""
+    lines = [
+        [row["graph"], row["method"],
+         *(f"{100 * row[name]:.2f} ± {100 * row[f'{name}_std']:.2f}" for name in ("roc_auc", "average_precision")),
+         f"{100 * row['base_rate']:.1f}"]
+        for row in result["rows"]
+    ]  # fmt: skip
+    return markdown_table(("graph", "method", "ROC-AUC", "average precision", "base rate"), lines) + "\n"
+
+
+def portfolio(result: dict[str, Any]) -> str:
+    """Return the mean test accuracy of the default and of single methods, a table for each kind of graphs."""
+    tables = []
+    for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
+        rows = [row for row in result["rows"] if row["kind"] == kind]
+        graphs, methods = (list(dict.fromkeys(row[name] for row in rows)) for name in ("graph", "method"))
+        methods.sort(key=lambda name: name != "portfolio")
+        lines = [[method, *(mean_of(rows, graph, method) for graph in graphs)] for method in methods]
+        tables.append(f"### {kind}\n\n{markdown_table(('test, % (splits)', *graphs), lines)}")
+    return "\n\n".join(tables) + "\n"
+
+
+def mean_of(rows: list[dict[str, Any]], graph: str, method: str) -> str:
+    """Return a method's mean on a graph, and of how many splits it is."""
+    found = [row["test"] for row in rows if (row["graph"], row["method"]) == (graph, method)]
+    return f"{mean_and_std(found)[0]:.2f} ({len(found)})" if found else "–"
+
+
+def own_tables(result: dict[str, Any]) -> str:
+    """Return what was reached on tables of one's own, by one command and by what it is compared with."""
+    lines = [
+        [graph, one.get("command", how), "–" if "valid" not in one else f"{one['valid']:.2f}",
+         f"{one['test']:.2f} ± {one['std']:.2f}", str(len(one["seeds"]))]
+        for graph, found in result.items() for how, one in found.items() if isinstance(one, dict)
+    ]  # fmt: skip
+    return markdown_table(("graph", "by", "valid, %", "test, %", "seeds"), lines) + "\n"
 
 
 def systems() -> str:
@@ -119,7 +215,7 @@ def parts_of(row: Row) -> list[dict[str, str]]:
 
 def values(experiment: Experiment, row: Row) -> Iterator[str]:
     """Yield what was published of a system and what came out here: a line a graph, all numbers of hops in one."""
-    cells = {cell["column"]: cell for cell in recorded(experiment.name) if cell["row"] == row.name}
+    cells = {found["column"]: found for found in recorded(experiment.name) if found["row"] == row.name}
     columns = experiment.columns
     if experiment.relative:
         own = cells and f"{cells[columns[0].title]['seconds'] / recorded(experiment.name)[0]['seconds']:.1f}"
@@ -130,9 +226,11 @@ def values(experiment: Experiment, row: Row) -> Iterator[str]:
         yield f"{columns[0].graph}, {hops} hops – → {own or absent(columns[0])}"
     else:
         for column in columns:
-            cell = cells.get(column.title)
-            own = percent(cell["test_accuracy"], cell["test_accuracy_std"]) if cell else absent(column)
+            found = cells.get(column.title)
+            own = percent(found["test_accuracy"], found["test_accuracy_std"]) if found else absent(column)
             yield f"{column.title} {published(row, column)} → {own}"
+        for other in cells.keys() - {column.title for column in columns}:  # made on another graph
+            yield f"{other} – → {percent(cells[other]['test_accuracy'], cells[other]['test_accuracy_std'])}"
 
 
 def published(row: Row, column: Column) -> str:

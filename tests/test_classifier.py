@@ -25,7 +25,12 @@ from gamlp.storage.files import read_json, write_json
 
 QUICK = {"hidden": 16, "epochs": 15, "learning_rate": 0.03}
 PLAIN = {"head_layers": 2, "batch_norm": False}
-LONGER = {"hidden": 16, "epochs": 60, "learning_rate": 0.01, "settings": {"head_layers": 2, "label_layers": 2}}
+LONGER = {
+    "hidden": 16,
+    "epochs": 60,
+    "learning_rate": 0.01,
+    "settings": {"head_layers": 2, "labels": True, "label_layers": 2},
+}
 
 
 @parametrize_with_checks([GAMLPClassifier("mlp", settings=PLAIN, **QUICK)])
@@ -272,7 +277,7 @@ def with_nan(X):
         (lambda X, y, A: {"y": y[:-1]}, ShapeError, "240 rows of X and 239 labels"),
         (lambda X, y, A: {"y": np.where(y >= 0, 7, -1)}, LabelError, "'7'"),
         (lambda X, y, A: {"y": np.full(240, -1)}, LabelError, "unknown"),
-        (lambda X, y, A: {"y": np.stack([y, y], axis=1)}, ShapeError, "1d"),
+        (lambda X, y, A: {"y": np.stack([y, y], axis=1)}, LabelError, "0 or 1"),
         (lambda X, y, A: {"y": X[:, 0]}, LabelError, "continuous"),
         (lambda X, y, A: {"valid": [1000]}, IdError, "1,000"),
         (lambda X, y, A: {"valid": np.ones(7, bool)}, ShapeError, "mask"),

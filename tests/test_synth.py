@@ -89,3 +89,15 @@ def test_the_shuffling_keeps_nodes_apart(nodes):
     exact = [int((nodes * ((int(rank) + 0.5) / nodes)) // 1) * factor % nodes for rank in ranks]
     assert found.tolist() == exact
     assert len(set(exact)) == len(exact)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_homophily_is_the_share_of_edges_within_a_class(share):
+    shape = replace(shape_named("products"), nodes=2_000, edges=20_000, classes=5).with_homophily(share)
+    drawing = Drawing(shape)
+    source, target, _ = next(drawing.batches(0))
+    ends = drawing.labels(source), drawing.labels(target)
+    assert set(ends[0]) == set(range(5))
+    assert np.mean(ends[0] == ends[1]) == pytest.approx(share, abs=0.01)
+    astray = (ends[0] != ends[1]) & ((ends[0] + 1) % 5 != ends[1])
+    assert astray.mean() < 0.02  # a class is looked for in twenty communities

@@ -4,6 +4,9 @@ Without an adjacency it is a plain multi-layer perceptron, one row independent o
 label. With one, −1 (None or "" among words) marks the nodes whose label is not known; they are predicted, and later
 stages learn from them. What was fitted with an adjacency predicts with one, be it of the same graph or of another.
 
+y may have several columns of 0 and 1, a label each, −1 or NaN in gaps: multi-label classification as scikit-learn has
+it, where `predict` returns 0 and 1, too, and `predict_proba` (N, T).
+
 In place of X, y and adjacency a whole graph may be given, `read_graph(…)` or a `Data` or `HeteroData` of PyTorch
 Geometric: it is learned from as `gamlp train` does with this seed, and predicted as it is.
 """
@@ -30,15 +33,19 @@ from gamlp.classifier_inputs import (
     labels_for,
     node_count,
     seed_from,
+    several_labels,
     storable,
+    table_features,
     unknown,
 )
-from gamlp.errors import FormatError, GamlpError, InputError, LabelError, SettingsError
+from gamlp.errors import FormatError, GamlpError, InputError, LabelError, SettingsError, ShapeError
 from gamlp.graph.build.assemble import as_ids
+from gamlp.graph.encode import Columns, Encoded
 from gamlp.graph.graph import Graph, check_trainable
+from gamlp.graph.readers.table import is_stream
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.methods import method_named
-from gamlp.methods.base import labels_of
+from gamlp.methods.base import labels_of, rows_of
 from gamlp.model_file import load_fitted
 from gamlp.pipeline import Pipeline
 from gamlp.propagate.engines.base import Engine
@@ -48,7 +55,10 @@ from gamlp.recipes.recipe import load_recipe
 from gamlp.storage.checksums import check_files, checksums_of
 from gamlp.storage.files import Array, read_json, write_json
 from gamlp.storage.sizes import parse_size
+from gamlp.targets.registry import kind_of
 from gamlp.train.checkpoint import load_tensors, save_tensors
+from gamlp.train.prediction import Prediction
+from gamlp.trust.promise import promised_sets
 
 
 class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -59,6 +69,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         recipe: a recipe by name or path; "default" adapts itself to the graph.
         settings: any further settings by name, as {"label_hops": 5}.
         hops, hidden, dropout, epochs, learning_rate, weight_decay: what is changed most often; None = the recipe's.
+        metric: what chooses the epoch, as "average_precision"; None = accuracy.
         valid_fraction: the share of labelled nodes that choose the epoch, where fit is given no `valid`; 0 = none.
         memory: bytes that propagation may use, or a size as "8GiB"; None = as many as it takes.
         engine: "local", "cuda" or "ray"; None = cuda where the device is, else local.
@@ -67,7 +78,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         random_state: same number, same bits.
 
     Attributes:
-        classes_: the labels, sorted.
+        classes_: the labels, sorted; of several labels a node, their numbers or names.
         probabilities_: (N, C), what the fitted graph's nodes are.
         attention_: (N, K+1), each hop's weight in each node.
         history_: loss and validation scores of each evaluation.
@@ -85,6 +96,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int | tuple[int, ...] | None = None,
         learning_rate: float | None = None,
         weight_decay: float | None = None,
+        metric: str | None = None,
         valid_fraction: float = 0.1,
         memory: int | str | None = None,
         engine: str | None = None,
@@ -101,6 +113,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
+        self.metric = metric
         self.valid_fraction = valid_fraction
         self.memory = memory
         self.engine = engine
@@ -112,9 +125,10 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from the labelled nodes.
 
         Args:
-            X: features (N, F), dense, sparse or a data frame, or None where there are none but an adjacency; or a whole
-                graph, which brings all else: its own labels, of which train and valid are read, and its split.
-            y: labels (N,), numbers or words; with an adjacency −1, None or "" where unknown.
+            X: features (N, F), dense, sparse or a data frame, whose columns may be numbers with gaps, categories, text,
+                dates or lists; None where there are none but an adjacency; or a whole graph, which brings all else: its
+                own labels, of which train and valid are read, and its split.
+            y: labels (N,), numbers or words; with an adjacency −1, None or "" where unknown; or (N, T) of 0 and 1.
             adjacency: (N, N) scipy sparse, dense, or an Adjacency; or edges between rows of X, as a table with columns
                 source and target (pandas, Polars, DuckDB, Arrow) or an edge_index (2, E); made symmetric.
             valid: ids or a mask of the labelled nodes that choose the epoch; they are not trained on.
@@ -128,7 +142,8 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = seed_from(self.random_state)
         links = as_adjacency(adjacency, X)
         split = self._split(labels, valid, seed)
-        graph = Graph(links, X, labels, tuple(map(str, self.classes_)), split, name="fit").check()
+        encoded = None if self._encoding is None else Encoded(self._encoding)
+        graph = Graph(links, X, labels, tuple(map(str, self.classes_)), split, name="fit", encoded=encoded).check()
         check_trainable(graph, split)
         self._train(graph, split, alone=adjacency is None, seed=seed)
         self._fingerprint = None if adjacency is None else graph.fingerprint
@@ -172,7 +187,7 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _probabilities(self, graph: Graph, y: Any) -> Array:
         if y is None and self._fingerprint is not None and graph.fingerprint == self._fingerprint:
             return np.array(self.probabilities_)
-        known = np.full(graph.nodes, -1, np.int64)
+        known = self._fitted.kind.unknown(graph.nodes, len(self.classes_))
         if y is not None:
             rows = slice(None) if graph.targets is None else graph.targets
             known[rows] = self._known(y, len(known[rows]))
@@ -190,10 +205,13 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def decision_function(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
         """Return log-probabilities (N, C): the logits of each node less a number of its own; of two classes, (N,).
 
-        Their softmax is `predict_proba`. Of two classes it is log p₁ − log p₀, as scikit-learn has it.
+        Their softmax is `predict_proba`. Of two classes it is log p₁ − log p₀, as scikit-learn has it; of several
+        labels log p − log(1 − p) of each, (N, T).
         """
         probabilities = self.predict_proba(X, adjacency, y).astype(np.float64)
         logs = np.log(np.maximum(probabilities, np.finfo(np.float32).tiny))
+        if self._fitted.kind.dimensions > 1:
+            return np.asarray(logs - np.log(np.maximum(1 - probabilities, np.finfo(np.float32).tiny)), dtype=np.float32)
         return np.asarray(logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs, dtype=np.float32)
 
     @available_if(lambda self: method_named(self.method).on_hops)  # type: ignore[untyped-decorator]
@@ -208,16 +226,37 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.fit(X, y, adjacency, valid).transform(X, adjacency))
 
     def predict(self, X: Any, adjacency: Any = None, y: Any = None) -> Array:
-        """Return the most likely label of each node."""
+        """Return the most likely label of each node, or several labels as 0 and 1, (N, T)."""
         probabilities = self.predict_proba(X, adjacency, y)
-        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+        predicted = self._fitted.kind.predicted(probabilities)
+        return predicted.astype(np.int64) if predicted.ndim > 1 else np.asarray(self.classes_[predicted])
+
+    def predict_set(self, X: Any, adjacency: Any = None, y: Any = None, *, coverage: float = 0.9) -> Array:
+        """Return which classes contain the truth with that probability, (N, C) bool in the order of `classes_`.
+
+        `gamlp.trust.conformal` has why, and where the promise does not hold; a warning says so where it can be seen.
+        """
+        check_is_fitted(self)
+        graph = self._graph(X, adjacency)
+        own = y is None and self._fingerprint is not None and graph.fingerprint == self._fingerprint
+        said = Prediction(rows_of(graph), self._probabilities(graph, y))
+        promise = promised_sets(self._fitted, said, graph, coverage, own=own)
+        for sentence in promise.warnings:
+            warnings.warn(sentence, stacklevel=2)
+        return promise.sets
 
     def score(self, X: Any, y: Any = None, adjacency: Any = None, sample_weight: Any = None) -> float:
-        """Return the accuracy on the nodes whose label is known; of a whole graph without `y`, on its test nodes."""
+        """Return the accuracy on the nodes whose label is known; of a whole graph without `y`, on its test nodes.
+
+        Of several labels a node, as scikit-learn has it, the share of nodes whose labels are all right, of those all of
+        whose labels are known.
+        """
         from sklearn.metrics import accuracy_score
 
         graph, _ = as_graph(X)
         predicted = self.predict(X, adjacency)
+        if predicted.ndim > 1:
+            return self._subset_accuracy(graph, y, predicted, sample_weight)
         y = self._test_labels(graph) if graph is not None and y is None else labels_for(y, len(predicted))
         known = np.ones(len(predicted), bool) if adjacency is None and graph is None else ~unknown(y)
         if not known.any():
@@ -287,13 +326,15 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _train(self, graph: Graph, split: Split, *, alone: bool, seed: int) -> None:
         method = method_named(self.method)
-        names = ("hops", "hidden", "dropout", "epochs", "learning_rate", "weight_decay")
+        names = ("hops", "hidden", "dropout", "epochs", "learning_rate", "weight_decay", "metric")
         chosen = {name: value for name in names if (value := getattr(self, name)) is not None} | (self.settings or {})
         if alone:  # the parameters are those of a method with edges: what the one without them fixes is left out
             method = method.without_edges()
             chosen = {name: value for name, value in chosen.items() if name not in method.fixed}
         settings = load_recipe(self.recipe).resolve(method, chosen, Outline.of(graph, split))
-        for sentence in () if alone else method.idle_among(chosen, graph, settings):
+        idle = () if alone else method.idle_among(chosen, graph, settings)
+        labels = graph.labels[split.train]
+        for sentence in filter(None, (*idle, kind_of(labels).doubt(labels, graph.classes, settings))):
             warnings.warn(sentence, stacklevel=3)
         pipeline = Pipeline(method, settings, engine=self._engine(), device=self.device)
         self._fitted = fitted = pipeline.fit(graph, split, seed)
@@ -305,21 +346,46 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.n_parameters_ = fitted.facts["parameters"]
 
     def _features(self, X: Any, adjacency: Any, *, reset: bool) -> Array:
+        learned = None if reset else self._fitted.encoding
+        if reset:
+            self._encoding: dict[str, Columns] | None = None
         if adjacency is not None and (X is None or getattr(X, "shape", (0, 1))[1:] == (0,)):
             if reset:
                 self.n_features_in_ = 0
             return np.empty((node_count(adjacency), 0), np.float32)
+        X, how = as_values(X), {"accept_sparse": "csr", "dtype": np.float32, "ensure_all_finite": False}
+        table = is_stream(X) and (reset or learned is not None)
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # what becomes infinite is refused below
-                X = validate_data(
-                    self, as_values(X), accept_sparse="csr", dtype=np.float32, reset=reset, ensure_all_finite=False
-                )
+                X = validate_data(self, X, reset=reset, **({"skip_check_array": True} if table else how))
+        except GamlpError:
+            raise
         except ValueError as error:  # scikit-learn's own words, in our tree of errors
             raise InputError(str(error)) from error
+        if table:
+            columns, features = table_features(X, learned)
+            self._encoding = {"": columns} if reset else None
+            return features
         return finite(np.asarray(X.toarray() if hasattr(X, "toarray") else X))
+
+    def _subset_accuracy(self, graph: Graph | None, y: Any, predicted: Array, sample_weight: Any) -> float:
+        labels = None if y is None else several_labels(y, *predicted.shape)
+        if labels is None and graph is not None:
+            test = graph.split_for(seed_from(self.random_state)).test
+            labels = labels_of(self._fitted.class_numbers(graph), test)
+            labels = labels if graph.targets is None else labels[graph.targets]
+        if labels is None or not (labels >= 0).all(axis=1).any():
+            raise LabelError("Of no node all labels are known.\nGive at least one row of 0 and 1 to score against.")
+        known = (labels >= 0).all(axis=1)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+        return float(np.average((labels[known] == predicted[known]).all(axis=1), weights=weight))
 
     def _encode(self, y: Any, nodes: int, *, graph: bool) -> Array:
         """Number the labels by classes_; −1 = unknown."""
+        several = None if y is None else several_labels(y, nodes)
+        if several is not None:
+            self.classes_ = np.arange(several.shape[1])
+            return several
         y = labels_for(y, nodes)
         missing = unknown(y) if graph else np.zeros(nodes, bool)
         self.classes_, numbers = np.unique(discrete(y[~missing]), return_inverse=True)
@@ -334,6 +400,11 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _known(self, y: Any, nodes: int) -> Array:
         """Number labels by the classes of training; unknown ones and other classes −1."""
+        if self._fitted.kind.dimensions > 1:
+            several = several_labels(y, nodes, len(self.classes_))
+            if several is None:
+                raise ShapeError(f"y has the shape {np.shape(y)}.\nGive a row of {len(self.classes_)} labels per node.")
+            return several
         y = labels_for(y, nodes)
         number = {value: at for at, value in enumerate(self.classes_.tolist())}
         known = np.array([number.get(value, -1) for value in y.tolist()], dtype=np.int64)
@@ -348,14 +419,14 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return names if graph.targets is None else names[graph.targets]
 
     def _split(self, labels: Array, valid: Any, seed: int) -> Split:
-        known = np.flatnonzero(labels >= 0)
-        rest = np.flatnonzero(labels < 0)
+        groups = kind_of(labels).strata(labels)
+        known, rest = np.flatnonzero(groups >= 0), np.flatnonzero(groups < 0)
         if valid is not None:
             ids = as_ids(valid, "valid", len(labels))
             return Split(np.setdiff1d(known, ids), ids, np.setdiff1d(rest, ids))
         if not 0 <= self.valid_fraction < 1:
             raise SettingsError(f"valid_fraction is {self.valid_fraction}.\nExpected 0 or more, and less than 1.")
-        if np.bincount(labels[known]).min() * self.valid_fraction < 1:  # too few to spare any
+        if np.bincount(groups[known]).min() * self.valid_fraction < 1:  # too few to spare any
             return Split(known, np.zeros(0, np.int64), rest)
         drawn = SplitRule(1 - self.valid_fraction, self.valid_fraction).draw(labels, seed)
         return Split(np.setdiff1d(known, drawn.valid), drawn.valid, rest)
@@ -363,5 +434,6 @@ class GAMLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.classifier_tags.multi_label = method_named(self.method).several_labels
         tags.transformer_tags = TransformerTags(preserves_dtype=[]) if hasattr(self, "transform") else None
         return tags

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from gamlp.errors import InputError, LabelError, NotFiniteError, SettingsError, ShapeError
-from gamlp.graph.build.assemble import is_unknown
+from gamlp.graph.build.assemble import as_indicators, is_unknown
+from gamlp.graph.encode import Columns
 from gamlp.graph.graph import Adjacency, Graph
 from gamlp.storage.files import Array
 
@@ -40,6 +42,19 @@ def labels_for(y: Any, nodes: int) -> Array:
     if len(flat) != nodes:
         raise ShapeError(f"Found {nodes:,} rows of X and {len(flat):,} labels.\nGive one label per row.")
     return flat
+
+
+def several_labels(y: Any, nodes: int, width: int | None = None) -> Array | None:
+    """Return several labels a node, (N, T) int8, if y is such: two dimensions and more than one column; else None."""
+    y = as_values(y)
+    shape = y.shape if hasattr(y, "shape") else np.asarray(y).shape
+    if len(shape) != 2 or shape[1] < 2:
+        return None
+    labels, _ = as_indicators(np.asarray(y.toarray() if hasattr(y, "toarray") else y))
+    if len(labels) != nodes or width not in (None, labels.shape[1]):
+        wanted = f"{nodes:,} rows" + ("" if width is None else f" and {width} labels")
+        raise ShapeError(f"y has the shape {labels.shape}, expected are {wanted}.\nGive a row per row of X.")
+    return labels
 
 
 def discrete(y: Array) -> Array:
@@ -85,6 +100,16 @@ def as_values(values: Any) -> Any:
         return values
     content = stream_content(values, "the table")
     return content.column(0) if content.num_columns == 1 else content
+
+
+def table_features(X: Any, learned: Mapping[str, Columns] | None) -> tuple[Columns, Array]:
+    """Return how the columns of a table become features, as `learned` or by themselves, and the features (N, F)."""
+    from gamlp.graph.readers.nodes import open_features
+
+    table = open_features(X, encoding=None if learned is None else learned.get(""))
+    features = table.feature_matrix()
+    assert table.encoder is not None and features is not None
+    return table.encoder, features
 
 
 def as_adjacency(adjacency: Any, X: Array) -> Adjacency:

@@ -3,7 +3,7 @@
     GamlpError
     ├── InputError         what came in cannot be used; the command line ends with code 2
     │   └── MissingFileError, FormatError, ShapeError, IdError, NotFiniteError, LabelError, SplitError, SettingsError
-    └── Interrupted, MissingExtraError, ClusterError, StorageError
+    └── Interrupted, MissingExtraError, AddressError, ClusterError, StorageError, VerificationError
 
 A message has two parts: what was found, with numbers, and on the next line what was expected or what to do.
 """
@@ -69,12 +69,20 @@ class MissingExtraError(GamlpError):
         )
 
 
+class AddressError(GamlpError):
+    """An address cannot be listened at."""
+
+
 class ClusterError(GamlpError):
     """Machines of a cluster are not reached, lost again and again, or set up differently."""
 
 
 class StorageError(GamlpError):
     """The disk is full, unwritable, or a stored file has changed."""
+
+
+class VerificationError(GamlpError):
+    """A result was computed again and came out otherwise (GAMLP_VERIFY=1)."""
 
 
 @contextmanager

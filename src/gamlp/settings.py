@@ -15,6 +15,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from gamlp.errors import SettingsError, did_you_mean
 from gamlp.model.registry import COMBINERS
+from gamlp.targets.metrics import DEFAULT, known_metric
 
 Checked = TypeVar("Checked", bound=BaseModel)
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -35,6 +36,9 @@ Epochs = Annotated[tuple[Count, ...], Field(min_length=1), BeforeValidator(as_li
 Subsets = Annotated[int, Field(ge=1)] | Annotated[tuple[tuple[str, ...], ...], Field(min_length=1)]
 
 
+TARGET = frozenset({"metric", "class_weight"})  # settings of what is learned, whatever the method
+
+
 def known_combiner(name: str) -> str:
     """Refuse a combiner that is not registered."""
     if name not in COMBINERS:
@@ -43,6 +47,7 @@ def known_combiner(name: str) -> str:
 
 
 Combiner = Annotated[str, AfterValidator(known_combiner)]
+MetricName = Annotated[str, AfterValidator(known_metric)]
 Activation = Literal["leaky_relu", "sigmoid", "relu", "tanh", "identity"]
 
 
@@ -79,6 +84,10 @@ class Settings(BaseModel):
     """Settings of the embeddings (gamlp.embed) that differ from the usual."""
     embedding_file: str = ""
     """Embeddings made elsewhere: a .npy with one row per node, or a folder that gamlp embed made; none are trained."""
+
+    structure: Literal["sum", "apart"] = "sum"
+    """Features of a graph without any: all steps of its propagated random vectors in one sum, or near and far ones
+    apart."""
 
     # 3 combine
     combiner: Combiner = "jk"
@@ -128,6 +137,11 @@ class Settings(BaseModel):
     learning_rate: Annotated[float, Field(gt=0)] = 0.001
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     evaluate_every: Count = 1
+    metric: MetricName = DEFAULT
+    """What chooses epochs, stages, correct-and-smooth, the best seed and tuned settings on validation: accuracy,
+    balanced_accuracy, macro_f1, roc_auc, average_precision or log_loss; by default accuracy."""
+    class_weight: Literal["none", "balanced"] = "none"
+    """What a class counts in the loss: as much as it has nodes, or all alike, n / (C·n_c)."""
     patience: Count = 50
     """Stop a stage after so many epochs without a better validation score."""
 
@@ -141,7 +155,8 @@ class Settings(BaseModel):
     unlabelled_rows: Annotated[int, Field(ge=0)] = 0
     """Nodes without a label that an epoch draws, of the reliable ones and of those to be consistent each; 0 = all."""
     keep_stage: Literal["last", "best"] = "last"
-    """Which stage's network is the result: the last, as in the paper, or the best on validation."""
+    """Which stage's network is the result: the last, as in the paper, or the best on validation; a stage that is worse
+    than one before it is then the last."""
     threshold: Threshold = 0.85
     temperature: Annotated[float, Field(gt=0, le=1)] = 1.0
     gamma: Annotated[float, Field(ge=0)] = 1.0
@@ -152,6 +167,10 @@ class Settings(BaseModel):
     consistency_threshold: Threshold = 0.5
     correct_and_smooth: bool = False
     """Correct and smooth the final probabilities over the graph, its settings chosen on validation."""
+
+    # 5 trust
+    calibration_share: Dropout = 0.0
+    """Share of the validation nodes that choose nothing: the sets of predict --coverage are then promised by these."""
 
 
 def settings_from(values: Mapping[str, Any]) -> Settings:

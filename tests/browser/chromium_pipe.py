@@ -44,7 +44,8 @@ class Chromium:
         self.timeout = timeout
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        self._number, self._rest, self._loaded, self._session = 0, b"", False, None
+        self._number, self._rest, self._session = 0, b"", None
+        self._loaded: set[str] = set()  # what Chromium calls loaders: one a page, so that no page is taken for another
         self._profile = tempfile.mkdtemp(prefix="gamlp-browser-")
         profile = f"--user-data-dir={self._profile}"
         theirs_in, self._out = os.pipe()
@@ -61,6 +62,7 @@ class Chromium:
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
+        self.call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def __enter__(self):
         return self
@@ -82,13 +84,14 @@ class Chromium:
         number = self._number
         return self._until(lambda answer: answer.get("id") == number)["result"]
 
-    def open(self, path: Path) -> float:
-        """Open a file and return the seconds until its load event."""
-        self._loaded = False
+    def open(self, page: Path | str) -> float:
+        """Open a file, or an address, and return the seconds until its load event."""
         started = time.perf_counter()
-        self.call("Page.navigate", url=path.resolve().as_uri())
-        if not self._loaded:
-            self._until(lambda _: self._loaded)
+        answer = self.call("Page.navigate", url=page if isinstance(page, str) else page.resolve().as_uri())
+        if "errorText" in answer:
+            raise RuntimeError(f"{page}: {answer['errorText']}")
+        if answer["loaderId"] not in self._loaded:
+            self._until(lambda _: answer["loaderId"] in self._loaded)
         return time.perf_counter() - started
 
     def run(self, script: str):
@@ -125,8 +128,8 @@ class Chromium:
 
     def _note(self, event):
         method, facts = event.get("method"), event.get("params", {})
-        if method == "Page.loadEventFired":
-            self._loaded = True
+        if method == "Page.lifecycleEvent" and facts["name"] == "load":
+            self._loaded.add(facts["loaderId"])
         elif method == "Network.requestWillBeSent":
             self.requests.append(facts["request"]["url"])
         elif method == "Runtime.exceptionThrown":

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from chromium_pipe import Chromium, find_chromium
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "explain"))  # for run_files
+for room in ("explain", "serve"):  # for run_files and serving
+    sys.path.insert(0, str(Path(__file__).parents[1] / room))
 
 
 @pytest.fixture(scope="session")

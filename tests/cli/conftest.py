@@ -83,3 +83,9 @@ def small(make_planted):
 @pytest.fixture(scope="session")
 def files(small, tmp_path_factory) -> Files:
     return write_files(small, tmp_path_factory.mktemp("files"))
+
+
+@pytest.fixture(scope="session")
+def files_of():
+    """Write a graph as two tables: (graph, folder) → Files."""
+    return write_files

@@ -5,8 +5,11 @@ import json
 import pytest
 
 from gamlp.graph.store import save_graph
+from gamlp.targets.metrics import METRICS
 
 SHORT = ("--set", "epochs=3", "--set", "hops=2")
+
+NAMES = (*METRICS, "largest_class", "base_rate")
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +28,9 @@ def test_compare_and_resume(gamlp, graph, tmp_path, monkeypatch):
     assert (result["dataset"], result["seeds"], result["recipe"]) == ("planted", [3, 4], "default")
     assert result["out"] == str(tmp_path / "all")
     assert [row["method"] for row in result["rows"]] == ["sgc", "label-propagation"]
-    assert set(result["rows"][0]) == {
-        "method", "valid_accuracy", "valid_accuracy_std", "test_accuracy", "test_accuracy_std", "seconds",
-        "parameters", "peak_memory_bytes", "published", "published_std",
-    }  # fmt: skip
+    scores = {f"{part}_{name}{end}" for part in ("valid", "test") for name in NAMES for end in ("", "_std")}
+    costs = {"seconds", "parameters", "peak_memory_bytes", "published", "published_std", "own_settings"}
+    assert set(result["rows"][0]) == {"method", "metric", *scores, *costs}
     shown = gamlp("compare", "--resume", tmp_path / "all")
     assert shown.code == 0, shown.err
     for row in result["rows"]:

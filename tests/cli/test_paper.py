@@ -155,7 +155,21 @@ def test_tables_by_hand():
     cells = [cell("A", "one", 0.8, 0.81), cell("A", "two", 0.7, 0.704), cell("B", "one", 0.9), cell("B", "two", 0.6)]
     text = markdown({**RESULT, "cells": cells})
     assert "| A | 80.00 ± 0.50 ▾ (81.0) | 70.00 ± 0.50 (70.4) |" in text
+    assert "▾: over half a point below the published, by so many points: A one 1.0." in text
     assert "| B | 80.00 | – | 90.00 ± 0.50 | – | 2.0 | 1,234 |" in text
+
+
+def test_what_was_left_out_and_fewer_seeds_are_told():
+    text = markdown({**RESULT, "cells": [cell("A", "one", 0.8), cell("B", "one", 0.9, seeds=1), cell("A", "two", 0.7)]})
+    assert "| A | 80.00 ± 0.50 | 70.00 ± 0.50 |\n| B | 90.00 ± 0.50, 1 of the seeds | – |" in text
+
+
+def test_the_order_of_the_rows_is_compared_with_the_published_one():
+    ours, theirs = [0.5, 0.6, 0.7, 0.8, 0.9], [0.4, 0.5, 0.7, 0.6, 0.8]
+    cells = [cell(name, "one", *pair) for name, *pair in zip("ABCDE", ours, theirs, strict=True)]
+    text = markdown({**RESULT, "cells": [*cells, cell("F", "one", 0.1)]})
+    assert "Rank correlation with the published order of the rows: one +0.90." in text  # 1 − 6·2 / (5·24)
+    assert "Rank correlation" not in markdown({**RESULT, "cells": cells[:4]})
 
 
 def test_times_are_relative_to_the_first_row():

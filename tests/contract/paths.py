@@ -15,6 +15,9 @@ QUICK = {"hidden": 8, "epochs": [6, 4], "hops": 2, "head_layers": 2, "label_laye
          "label_folds": 3, "threshold": 0.4}  # fmt: skip
 
 
+MORE = {"directed": ["--directed"], "labels": ["--column", "label=go_*"]}
+
+
 @dataclass(frozen=True)
 class Case:
     """A method with settings, on one of the graphs."""
@@ -73,7 +76,7 @@ class Worlds:
         self.folder = folder
         for seed, which in ((0, "train"), (1, "other")):
             graph = make_planted(nodes=90, features=4, degree=4, labelled=6, seed=seed)
-            for kind in ("plain", "weighted", "numbered", "bare"):
+            for kind in ("plain", "weighted", "numbered", "bare", "labels"):
                 self._tables(graph, kind, which)
             self._types(graph, which)
 
@@ -83,14 +86,16 @@ class Worlds:
             return [str(self.folder / f"types-{which}")]
         files = "plain" if kind == "directed" else kind
         words = [str(self.folder / f"{files}-{which}-{part}.parquet") for part in ("edges", "nodes")]
-        return [*words, "--directed"] if kind == "directed" else words
+        return [*words, *MORE.get(kind, [])]
 
     def read(self, kind: str, which: str = "train"):
         """Return the same graph, read."""
         from gamlp.graph import read_graph
 
         words = self.words(kind, which)
-        return read_graph([word for word in words if word != "--directed"], directed="--directed" in words)
+        if kind == "types":
+            return read_graph(words)
+        return read_graph(words[:2], directed=kind == "directed", label="go_*" if kind == "labels" else None)
 
     def _tables(self, graph, kind, which):
         ids = {
@@ -102,6 +107,7 @@ class Worlds:
         )
         nodes = nodes_of(graph, ids)
         nodes = nodes.select(["id", "label", "split"]) if kind == "bare" else nodes  # no features
+        nodes = with_labels(nodes, graph.labels) if kind == "labels" else nodes
         parquet.write_table(nodes, self.folder / f"{kind}-{which}-nodes.parquet")
 
     def _types(self, graph, which):
@@ -134,6 +140,16 @@ def nodes_of(graph, ids):
         split[getattr(graph.split, name)] = name
     features = {f"x{at}": graph.features[:, at] for at in range(graph.features.shape[1])}
     return pa.table({"id": ids, "label": np.array(graph.classes)[graph.labels], "split": split.astype(str), **features})
+
+
+def with_labels(nodes, classes):
+    """Two labels a node in place of its class, the second with gaps."""
+    second = pa.array((classes > 0).astype(int), mask=np.arange(len(classes)) % 7 == 3)
+    return (
+        nodes.drop_columns(["label"])
+        .append_column("go_a", pa.array((classes == 0).astype(int)))
+        .append_column("go_b", second)
+    )
 
 
 @pytest.fixture(scope="session")

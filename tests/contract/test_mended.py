@@ -415,7 +415,7 @@ def test_21_ids_in_a_column_of_another_name_are_no_feature(tables):
     words = (tables.folder / "e.csv", tables.write(nodes, "n.csv"), "--method", "sgc", "--seeds", 1, "--out", run)
     code, _, err = gamlp("train", *words, *LINEAR, "--set", "epochs=20")
     assert code == 0, err
-    assert "id = node_id, label = label, split = split, features = x0, x1, x2, … (4 columns)." in " ".join(err.split())
+    assert "id = node_id, label = label, split = split, features = x0, …, x3 (4 × number)." in " ".join(err.split())
     plain = train(tables, "sgc", "--set", "epochs=20", out="plain", quick=LINEAR)
     np.testing.assert_array_equal(*(np.load(one / "seed-0" / "probabilities.npy") for one in (run, plain)))
 

@@ -3,7 +3,8 @@
 paths     command line, estimator; no limit, a memory limit, Ray; train, resume after a kill, predict the same graph
 again, predict another graph, compare
 options   plain, +rlu, +sle, +scr, +cs, with and without labels, float16, rows=labelled, weighted, directed, ids as
-words and numbers, without features, one and several types of nodes; every family of methods
+words and numbers, without features, several labels a node, class weights, one and several types of nodes; every family
+of methods
 """
 
 import numpy as np
@@ -12,7 +13,9 @@ from paths import Case, asked, call, confidences, result_of
 
 from gamlp import GAMLPClassifier
 from gamlp.methods import BASES, method_named
+from gamlp.methods.base import labels_of
 from gamlp.model_file import load_fitted
+from gamlp.targets.registry import SINGLE, kind_of
 from gamlp.train import stage
 
 PLAIN = [
@@ -37,14 +40,24 @@ PLAIN = [
     ),
     Case("gamlp-recursive+rlu+scr", settings={"unlabelled_rows": 20, "temperature": 0.5, "threshold": 0.3}),
     Case("gamlp-jk+rlu+cs", "weighted"),
+    Case("gamlp-jk+cs", settings={"calibration_share": 0.4}),
     Case("gamlp-recursive+rlu", settings={"head_residual": "features", "head_layers": 3}),
     Case("gamlp-jk+rlu", "directed"),
     Case("sign", "numbered", {"components": 2}),
     Case("label-propagation+cs", "weighted"),
     Case("gamlp-jk+rlu+cs", "bare"),
     Case("label-propagation", "bare"),
+    Case("portfolio", settings={"candidates": ["label-propagation", "mlp", "gamlp-jk+rlu"], "minutes": 60}),
+    Case("portfolio", "bare", {"candidates": ["sgc", "s2gc"]}),
+    Case("portfolio+cs", "labels", {"candidates": ["label-propagation", "s2gc"], "calibration_share": 0.3}),
     Case("gcn"),
     Case("gcn", "bare"),
+    Case("gamlp-jk+rlu+cs", "labels"),
+    Case("sagn+sle", "labels", {"metric": "average_precision", "class_weight": "balanced"}),
+    Case("gamlp-recursive+rlu+scr", "labels"),
+    Case("label-propagation+cs", "labels"),
+    Case("gcn", "labels", {"class_weight": "balanced"}),
+    Case("gamlp-jk", settings={"metric": "roc_auc", "class_weight": "balanced"}),
     Case("unimp+reuse+cs"),
     Case("vr-gcn", settings={"batch_size": 8}),
     Case("as-gcn", "weighted", {"batch_size": 8}),
@@ -54,6 +67,7 @@ TYPES = [
     Case("nars-sagn+sle", "types"),
     Case("gamlp-jk", "types"),
     Case("label-propagation", "types"),
+    Case("portfolio", "types", {"candidates": ["nars"]}),
     Case("rgcn", "types"),
     Case("r-hgnn", "types", {"full_batch_up_to": 0, "batch_size": 8, "nodes_a_type": 10}),
 ]
@@ -142,8 +156,10 @@ def test_the_estimator_gives_what_the_command_line_gives(case, trained, worlds, 
     np.testing.assert_array_equal(fitted.probabilities_, result_of(trained(case))[1])
     call("predict", trained(case), *worlds.words(case.graph, "other"), "--out", tmp_path / "other.parquet")
     told = confidences(tmp_path / "other.parquet")
-    said = fitted.predict_proba(other.features, other.adjacency, np.array(other.classes)[other.labels])
-    assert [told[name][1] for name in other.names.tolist()] == said.max(axis=1).tolist()
+    kind = kind_of(other.labels)
+    labels = np.array(other.classes)[other.labels] if kind is SINGLE else other.labels
+    said = fitted.predict_proba(other.features, other.adjacency, labels)
+    assert [told[name][1] for name in other.names.tolist()] == kind.sureness(said).tolist()
 
 
 @each(on_hops(ALL))
@@ -164,7 +180,9 @@ def test_a_run_remembers_how_its_graph_is_read(case, trained, worlds, tmp_path):
 
 
 def known_labels(graph):
-    """The labels of train and valid by name, "" elsewhere."""
+    """The labels of train and valid by name, "" elsewhere; several of a node as 0 and 1, −1 elsewhere."""
+    if graph.labels.ndim > 1:
+        return labels_of(graph.labels, np.concatenate([graph.split.train, graph.split.valid]))
     names = np.array(graph.classes, dtype=object)[graph.labels]
     names[graph.split.test] = ""
     return names

@@ -1,5 +1,6 @@
 """Tables of the docs are what their records say, and name every system of the paper."""
 
+import json
 import re
 import sys
 import tomllib
@@ -8,6 +9,7 @@ import pytest
 from pages import ROOT
 
 from gamlp.paper.experiments import experiments
+from gamlp.paper.table import markdown
 
 sys.path.insert(0, str(ROOT / "scripts"))
 import results
@@ -69,3 +71,16 @@ def test_a_record_is_shown_beside_what_was_published(monkeypatch):
     monkeypatch.setattr(results, "recorded", lambda name: cells)
     (row,) = (row for row in times.rows if row.method == "gcn")
     assert list(results.values(times, row)) == ["time relative to SGC 33 → 2.5"]
+
+
+def test_what_is_not_finished_is_recorded_with_the_seeds_it_has(tmp_path):
+    for seed, test in enumerate((0.8, 0.9)):
+        folder = tmp_path / "paper-citation" / "cora" / "sgc" / f"seed-{seed}"
+        folder.mkdir(parents=True)
+        one = {"valid_accuracy": 0.7, "test_accuracy": test, "seconds": 3.0, "parameters": 5}
+        (folder / "result.json").write_text(json.dumps(one))
+    (cell,) = results.so_far(tmp_path / "paper-citation")["cells"]
+    assert (cell["row"], cell["column"], cell["seeds"], cell["published_test"]) == ("SGC", "cora", 2, 0.81)
+    assert (cell["test_accuracy"], cell["test_accuracy_std"]) == pytest.approx((0.85, 0.005**0.5))
+    text = markdown(results.so_far(tmp_path / "paper-citation"))
+    assert "| SGC, 2 of the seeds | 70.00 ± 0.00 | – | 85.00 ± 7.07 | 81.00 ± 0.20 | 3.0 | 5 |" in text

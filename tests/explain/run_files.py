@@ -34,10 +34,30 @@ PROBABILITIES = np.array(
     ],
     dtype=np.float32,
 )  # fmt: skip
+NUMBERS = {"nodes": 4, "mean_confidence": 0.7, "brier_score": 0.4, "log_loss": 0.9, "calibration_error": 0.225}
+BINS = {"nodes": [0] * 9 + [4], "confidence": [0.0] * 9 + [0.95], "right": [0.0] * 9 + [0.5]}
+TRUST = {  # by hand: what result.json says of calibration, coverage and shift
+    "temperature": 1.5, "diffusion": 0.0, "apart": False, "valid_accuracy": 0.5, "calibration_nodes": 40,
+    "test": {
+        "before": {**NUMBERS, "calibration_error": 0.45, "brier_score": 0.6, "log_loss": 1.2, "bins": BINS},
+        "after": {**NUMBERS, "bins": BINS},
+    },
+    "shift": {
+        "found": ["degree"], "distances": {"confidence": 0.05, "degree": 0.4, "predicted": 0.02},
+        "mean_confidence": {"valid": 0.9, "other": 0.7}, "median_degree": {"valid": 8.0, "other": 2.0},
+        "expected_accuracy": 0.61,
+    },
+    "coverage": [
+        {"asked": 0.9, "coverage": 0.75, "mean_size": 1.5, "empty": 0.0, "one_class": 0.5,
+         "class_coverage": [None, 1.0, 0.5], "class_nodes": [0, 2, 2]},
+    ],
+}  # fmt: skip
 ATTENTION = np.array([[0.5, 0.25, 0.25]] * 4 + [[0.0, 0.5, 0.5]] + [[0.25, 0.5, 0.25]] * 4 + [[1.0, 0.0, 0.0]])
 
 
-def make_run(graph, folder, *, probabilities=PROBABILITIES, attention=ATTENTION, method="gamlp-jk", rows=None):
+def make_run(
+    graph, folder, *, probabilities=PROBABILITIES, attention=ATTENTION, method="gamlp-jk", rows=None, trust=TRUST
+):
     """Write a run directory with one seed, as gamlp train leaves it."""
     save_graph(graph, folder / "graph", overwrite=True)
     place = folder / "run" / "seed-0"
@@ -59,7 +79,7 @@ def make_run(graph, folder, *, probabilities=PROBABILITIES, attention=ATTENTION,
         **scores, **{f"{key}_std": None for key in scores},
         "parameters": 42, "seeds": [0], "seconds": 1.5, "seconds_per_seed": 1.5, "peak_memory_bytes": 2**20,
         "best_seed": 0, "run": "run",
-        "runs": [{"seed": 0, **scores, "parameters": 42, "stages": stages, "seconds": 1.5}],
+        "runs": [{"seed": 0, **scores, "parameters": 42, "stages": stages, "seconds": 1.5, "trust": trust}],
     }  # fmt: skip
     record = {
         "format": 2, "dataset": graph.name, "method": method, "recipe": "default", "overrides": {"hops": 2},

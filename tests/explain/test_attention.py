@@ -17,6 +17,7 @@ from gamlp.explain.figures.attention import (
     explain_attention,
     heat_map,
     name_of,
+    rank_correlation,
     seed_trends,
     trend_sentence,
 )
@@ -116,6 +117,17 @@ def test_p_is_the_share_of_permutations_at_least_as_correlated():
     shuffled = [np.corrcoef(random.permutation(a), b)[0, 1] for _ in range(4000)]
     assert 0.001 < p < 0.9
     assert p == pytest.approx(np.mean(np.abs(shuffled) >= abs(found)), abs=0.03)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rank_correlation_is_scipys(seed):
+    from scipy.stats import spearmanr
+
+    random = np.random.default_rng(seed)
+    x = random.integers(0, 5, 40)  # with ties
+    for y in (random.normal(size=40) + 0.2 * x, x, -x):
+        expected = spearmanr(x, y)
+        assert rank_correlation(x, y) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9, abs=1e-12)
 
 
 def test_a_trend_says_no_more_than_its_numbers():

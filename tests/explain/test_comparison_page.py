@@ -11,6 +11,7 @@ from gamlp.explain.comparison import behind, charts, differing_settings, summari
 from gamlp.explain.figures.chart import drawn
 from gamlp.graph.store import save_graph
 from gamlp.storage.files import read_json, write_json
+from gamlp.targets.metrics import METRICS
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -100,8 +101,8 @@ def test_gaps_are_over_the_seeds_that_both_have(tmp_path):
     best = write_run(tmp_path / "best", "gamlp-jk", [0.9, 0.8, 0.7])
     other = write_run(tmp_path / "other", "sgc", [0.6])
     one, two = summaries_of([best, other])
-    assert behind(two, one) == (pytest.approx(0.3), None)
-    assert behind(one, one) is None
+    assert behind(two, one, METRICS["accuracy"]) == (pytest.approx(0.3), None)
+    assert behind(one, one, METRICS["accuracy"]) is None
 
 
 def test_two_runs_of_one_method_are_told_apart(tmp_path):

@@ -30,7 +30,8 @@ def test_all_figures_of_a_run(tiny_graph, run_of, tmp_path, capsys):
     files = json.loads(capsys.readouterr().out)["files"]
     stems = {file.stem for file in out.iterdir()}
     assert stems == {
-        "loss", "validation-accuracy", "reliable-set", "calibration", "confusion", "accuracy-by-degree",
+        "loss", "validation-accuracy", "reliable-set", "calibration", "calibration-before", "coverage",
+        "coverage-by-class", "confusion", "accuracy-by-degree",
         "accuracy-by-class", "attention", "attention-by-degree", "attention-right-and-wrong", "attention-by-class",
         "attention-trend",
     }  # fmt: skip
@@ -54,6 +55,8 @@ def test_their_numbers_by_hand(tiny_graph, run_of, tmp_path, monkeypatch):
     assert [loss[2], loss[8]] == [["training", "2.0", "1.0"], ["validation", "2.0", "1.5"]]
     assert table(tmp_path / "validation-accuracy.csv")[2] == ["0", "2.0", "0.2"]
     filled = [row for row in table(tmp_path / "calibration.csv")[1:] if float(row[2])]
+    assert table(tmp_path / "coverage.csv")[1:] == [["0.9", "0.75", "1.5", "0.5", "0.0"]]
+    assert table(tmp_path / "coverage-by-class.csv")[1:] == [["green", "2", "1.0"], ["blue", "2", "0.5"]]
     assert [float(row[2]) for row in filled] == [3, 1]  # float32 puts 0.6 and 0.7, twice, above 0.6 and below 0.7; 0.9
 
 

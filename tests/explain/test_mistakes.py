@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose
 
 from gamlp.explain import report
 from gamlp.explain.figures import mistakes
-from gamlp.explain.figures.calibration import calibration
 from gamlp.explain.finished_run import FinishedRun, open_run
+from gamlp.trust.reliability import reliability
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_doubted_labels_come_surest_first(run):
 def test_calibration_by_hand():
     confidence = np.array([0.95, 0.85, 0.97, 0.25, 0.5])
     right = np.array([True, False, True, True, False])
-    found = calibration(confidence, right)
+    found = reliability(confidence, right)
     assert found.nodes.tolist() == [0, 0, 1, 0, 1, 0, 0, 0, 1, 2]  # 0.5 is in the bin that it ends
     assert_allclose(found.right, [0, 0, 1, 0, 0, 0, 0, 0, 0, 1])
     assert_allclose(found.confidence[[2, 4, 8, 9]], [0.25, 0.5, 0.85, 0.96])
@@ -57,7 +57,7 @@ def test_calibration_by_hand():
 
 
 def test_perfect_calibration_has_no_error():
-    assert calibration(np.ones(4), np.ones(4, dtype=bool)).error == 0
+    assert reliability(np.ones(4), np.ones(4, dtype=bool)).error == 0
 
 
 def test_a_small_graph_shows_every_prediction(run):

@@ -67,6 +67,11 @@ def test_the_page_holds_the_numbers_of_the_run(tiny_graph, run_of):
         "1–4 (8) 0.375 0.375 0.250",
         # 0.7 right, 0.7 wrong and 0.6 right, 2/3 on average, are right in 2 of 3; 0.9 is wrong: (3 · 0 + 1 · 0.9) / 4
         "Expected calibration error: 22.5 %",
+        "Without the temperature of 1.50, which was fitted on validation nodes, the error is 45.0 %",
+        "the median number of neighbours 8 and 2",
+        "an accuracy near 61 % is to be expected",
+        "90 % asked for 75.0 % 1.50 50.0 % 0.0 %",
+        "made by 40 validation nodes, which also chose the epoch",
         "stage 1",
         "stage 2",
         "stage 1 0 stage 2 3 Reliable nodes are those",
@@ -126,11 +131,12 @@ def test_a_graph_without_test_labels(tiny_graph, run_of):
     record = read_json(run / "run.json")
     for scores in (record["result"], *record["result"]["runs"]):
         scores |= {key: None for key in scores if key.startswith("test_")}
+        scores["trust"] = {"temperature": 1.0, "coverage": []}
     write_json(run / "run.json", record)
     page, _ = page_of(graph, run)
     ids = {found.get("id") for _, found in page.elements}
     assert {"result", "learning", "attention"} <= ids
-    assert not ids & {"mistakes", "calibration", "doubted"}
+    assert not ids & {"mistakes", "calibration", "coverage", "doubted"}
     assert "Test accuracy –" in page.text
 
 

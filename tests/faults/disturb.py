@@ -12,7 +12,7 @@ from typing import Any
 
 from forks import Ended, command, forked
 from injector import ERRORS, KILLS, WRITES, Injector
-from scenarios import SCENARIOS, Scenario, begin, digest, prepare, restart, watch
+from scenarios import SCENARIOS, Scenario, begin, digest, prepare, restart, serve, watch
 
 TRIES = 3  # commands until the outcome stands; one is enough, the others would be a defect
 
@@ -105,7 +105,7 @@ class Laboratory:
             Checkpoint.due = lambda self: self.path is not None  # type: ignore[method-assign]  # after every epoch
             injector = Injector(self.place, fault=fault, at=at)
             injector.install()
-            return {**command(words), "seen": injector.seen}
+            return {**(serve if scenario.served else command)(words), "seen": injector.seen}
 
         return forked(work)
 
@@ -150,15 +150,15 @@ def warm(base: Path) -> None:
     shutil.rmtree(base, ignore_errors=True)
     base.mkdir(parents=True)
 
-    def run(words: list[str]) -> None:
-        done = command(words)
+    def run(words: list[str], *, served: bool = False) -> None:
+        done = (serve if served else command)(words)
         if done["code"] != 0:
             raise RuntimeError(f"{words} ended with {done['code']}:\n{done['err']}")
 
     prepare(base, run)
     for scenario in SCENARIOS:
         begin(scenario, base / "place")
-        run(scenario.words(base / "place"))
+        run(scenario.words(base / "place"), served=scenario.served)
 
 
 def disturbances(scenario: Scenario, reference: Reference, every: int = 1) -> Iterator[tuple[str, int]]:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import pickle
+import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -151,11 +152,36 @@ def make_hops(folder: Path, variant: int) -> None:
     LocalEngine().propagate_to(folder, adjacency, features, spec)
 
 
+def make_layers(folder: Path, variant: int) -> None:
+    """Keep states of a graph, let an edge and a node come, and take what is kept then."""
+    from gamlp.graph.build.changes import Changes, EdgeSet, apply_changes
+    from gamlp.graph.build.csr import adjacency_from_edges
+    from gamlp.graph.graph import Graph
+    from gamlp.propagate import LocalEngine, Propagation
+    from gamlp.propagate import changed_states as changing
+    from gamlp.propagate.states import PREFIX, keep_states
+
+    edges, features, _, _ = tables(folder.with_name("unused"), variant)
+    graph = Graph(adjacency_from_edges(edges[:, 0], edges[:, 1], nodes=24), features, np.full(24, -1))
+    none = np.zeros(0, np.int64)
+    new = Graph(adjacency_from_edges(none, none, nodes=1), features[:1], np.array([-1]))
+    engine = LocalEngine(cache=folder.with_name(f"cache-{variant}"))
+    old = keep_states(engine, graph.adjacency, graph.features, Propagation(1))
+    now, moved = apply_changes(graph, Changes(new, edges_added=EdgeSet(np.array([24]), np.array([3]))), directed=False)
+    most, changing.MOST = changing.MOST, 2.0
+    states, _ = changing.changed_states(engine, old, now.adjacency, now.features, moved, directed=False)
+    changing.MOST = most
+    shutil.copytree(engine.cache / f"{PREFIX}{states.key}", folder)
+    assert (folder / "changed.npy").exists()
+    shutil.rmtree(engine.cache)
+
+
 def read_hops(folder: Path) -> str:
     from gamlp.propagate.hops import load_hops
 
     found = load_hops(folder)
-    return hashed(*(np.asarray(part) for part in (found.values, found.rows, found.stationary)), found.key)
+    return hashed(*(np.asarray(part[:]) for part in (found.values, found.rows, found.stationary) if part is not None),
+                  found.key)  # fmt: skip
 
 
 def make_run(folder: Path, variant: int) -> None:
@@ -286,6 +312,7 @@ def read_with(module: str, name: str, *words: Any, file: str = "", **options: An
 KINDS = [
     Kind("graph directory", make_graph, read_with("gamlp.graph.store", "load_graph")),
     Kind("hops", make_hops, read_hops),
+    Kind("hops of a changed graph", make_layers, read_hops),
     Kind("run with its model", make_run, read_run, every=4),
     Kind("checkpoint", make_stage, read_stage, every=12),
     Kind("classifier", make_classifier, read_classifier),

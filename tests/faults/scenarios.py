@@ -26,8 +26,10 @@ class Scenario:
     outcome: str  # the folder or file that must be as if nothing had happened
     again: Callable[[Path], list[str]] | None = None
     before: str | None = None  # a folder of inputs to be copied beside, see `Inputs`
+    kept: str | None = None  # a cache to be copied beside, as place/cache
     work: str = ""  # the function whose calls are work that should not be lost: module:name
     every: int = 1  # of a slow command every so manieth fault is tried, in turns
+    served: bool = False  # words are a batch of changes for a server that is started for it, not for the command line
     through_power: bool = True  # whether that holds for a power cut too; temporary files are not waited for
 
 
@@ -52,6 +54,9 @@ def write_inputs(folder: Path) -> None:
         if name == "edges":
             rows = [row.rpartition(",")[0] for row in rows]
         (folder / f"{name}.csv").write_text("\n".join([head, *rows]) + "\n")
+    more = ",".join(["0.5"] * 20)
+    (folder / "changed nodes.csv").write_text(f"op,{lines[0]}\nadd,new,a,train,{more}\nremove,n59,,,{',' * 19}\n")
+    (folder / "changed edges.csv").write_text("source,target\nnew,n3\nnew,n7\nn1,n2\n")
 
 
 def settings(*more: str) -> list[str]:
@@ -91,6 +96,71 @@ def importing(*more: str, edges: str = "edges.csv") -> Callable[[Path], list[str
     return words
 
 
+def updating(graph: str | None = None) -> Callable[[Path], list[str]]:
+    """Change a graph in its place, or a prepared one to another; what is kept of it comes along."""
+
+    def words(place: Path) -> list[str]:
+        inputs = place.parent / "inputs"
+        where = [str(place / "out")] if graph is None else [str(place.parent / "prepared" / graph)]
+        more = [] if graph is None else ["--out", str(place / "out")]
+        tables = ["--edges", str(inputs / "changed edges.csv"), "--nodes", str(inputs / "changed nodes.csv")]
+        return ["update", *where, *tables, "--cache", str(place / "cache"), *more, "--json"]
+
+    return words
+
+
+def batch(place: Path) -> list[str]:
+    """Return what a server is started with, and the body of POST /changes."""
+    nodes = [{"op": "add", "id": "new", **{f"x{at}": 0.5 for at in range(20)}}, {"op": "add", "id": "alone"}]
+    nodes[1] |= {f"x{at}": -0.5 for at in range(20)}
+    edges = [{"source": "new", "target": "n3"}, {"source": "n1", "target": "n2"}]
+    run = str(place.parent / "prepared" / "run")
+    return [run, str(place / "out"), str(place / "cache"), json.dumps({"nodes": nodes, "edges": edges})]
+
+
+def serve(words: list[str]) -> dict[str, Any]:
+    """Start a server without a socket, send it the batch, and ask for the node that it adds; ends as a command does."""
+    import asyncio
+    import io
+    import traceback
+    from contextlib import redirect_stderr
+
+    import httpx
+
+    from gamlp.cli.options import ComputeOptions
+    from gamlp.cli.serve import opened
+    from gamlp.errors import GamlpError
+    from gamlp.serve.app import make_app
+    from gamlp.serve.limits import Limits
+
+    run, graph, cache, body = words
+
+    async def asked() -> httpx.Response:
+        app = make_app(opened(Path(run), None, None, ComputeOptions(cache=Path(cache)), Limits(), Path(graph)))
+        async with app.router.lifespan_context(app):  # its threads end with it
+            client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost")
+            answer = await client.post("/changes", content=body, headers={"Content-Type": "application/json"})
+            there = await client.get("/nodes/n3")
+            assert there.status_code == 200, there.text  # whatever became of the batch, it answers
+            if answer.status_code == 200:
+                assert (await client.get("/nodes/new")).status_code == 200
+            return answer
+
+    err = io.StringIO()
+    with redirect_stderr(err):
+        try:
+            answer = asyncio.run(asked())
+            if answer.status_code == 200:
+                return {"code": 0, "err": err.getvalue()}
+            found = answer.json()
+            return {"code": 3, "err": f"Error: {found['message']} {found['remedy']}"}
+        except GamlpError as error:  # at the start
+            return {"code": 3, "err": f"Error: {error}"}
+        except BaseException:
+            traceback.print_exc()
+    return {"code": 1, "err": err.getvalue()}
+
+
 OLD_HOPS = ("--out", "OUT", "--overwrite")
 SCENARIOS = [
     Scenario("import", importing(), "out"),
@@ -110,6 +180,9 @@ SCENARIOS = [
         work="gamlp.train.stage:run_epoch", every=2,
     ),
     Scenario("predict", predict, "out.parquet"),
+    Scenario("update a graph in its place", updating(), "out", before="graph", kept="kept"),
+    Scenario("update what is kept", updating("graph"), "cache", kept="kept"),
+    Scenario("serve a batch of changes", batch, "out", before="graph", kept="kept", served=True, every=3),
 ]  # fmt: skip
 
 
@@ -125,6 +198,8 @@ def prepare(base: Path, run: Callable[[list[str]], None]) -> None:
          "--out", str(ready / "old graph")])  # fmt: skip
     run(["propagate", str(ready / "graph"), "--method", "gamlp-jk", *settings("hops=1"),
          "--out", str(ready / "old hops")])  # fmt: skip
+    run(["propagate", str(ready / "graph"), "--method", "gamlp-jk", *settings("hops=2"),
+         "--states", "--cache", str(ready / "kept")])  # fmt: skip
 
 
 def begin(scenario: Scenario, place: Path) -> None:
@@ -133,6 +208,8 @@ def begin(scenario: Scenario, place: Path) -> None:
     place.mkdir()
     if scenario.before:
         shutil.copytree(place.parent / "prepared" / scenario.before, place / "out")
+    if scenario.kept:
+        shutil.copytree(place.parent / "prepared" / scenario.kept, place / "cache")
 
 
 def digest(path: Path) -> str:

@@ -33,7 +33,7 @@ def test_labels_become_class_numbers(values, labels, classes):
         ([0, 0.5], LabelError, "node 1 is 0.5.\n.*regression"),
         ([0, np.inf], LabelError, "node 1 is inf"),
         ([0, -7], LabelError, "node 1 is -7"),
-        (np.eye(3), ShapeError, r"shape \(3, 3\)"),
+        (np.ones((3, 3, 3)), ShapeError, r"shape \(3, 3, 3\)"),
     ],
 )
 def test_what_is_no_class(values, error, message):

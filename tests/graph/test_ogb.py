@@ -6,7 +6,9 @@ import pytest
 from gamlp.errors import FormatError, IdError, ShapeError
 from gamlp.graph.build import import_directory
 from gamlp.graph.build.import_directory import import_files
+from gamlp.graph.readers.datasets import find_dataset
 from gamlp.graph.readers.ogb import class_numbers, open_ogb, read_ogb
+from gamlp.graph.readers.source import GraphSource
 from gamlp.graph.splits import Split
 from gamlp.graph.store import load_graph
 
@@ -132,3 +134,20 @@ def test_no_label_at_all():
     labels, classes = class_numbers(np.full(3, np.nan))
     assert labels.tolist() == [-1, -1, -1]
     assert classes == ()
+
+
+def test_a_data_set_that_is_large_for_the_memory_is_imported_beside_its_files(tmp_path):
+    """ogbn-papers100M has 57 GB of features, whatever these few bytes are."""
+    folder = tmp_path / "ogbn_papers100M"
+    for name, text in FILES.items():
+        put(folder, name, text)
+    source = GraphSource.named(["ogbn-papers100M"], root=tmp_path)
+    limited, whole = source.read(memory=2**30), source.read()
+    check(limited)
+    assert isinstance(limited.features, np.memmap)
+    assert not isinstance(whole.features, np.memmap)
+    assert dict(limited.fingerprints) == dict(whole.fingerprints)
+    assert limited.name == "ogbn-papers100M"
+    (folder / "raw" / "edge.csv.gz").write_bytes(b"")  # not looked at again
+    check(source.read(memory=2**30))
+    assert not find_dataset("cora").is_large(1)  # read as a whole, however little there is

@@ -8,6 +8,7 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from gamlp.errors import FormatError, ShapeError
+from gamlp.graph.readers import planetoid
 from gamlp.graph.readers.pickles import read_pickle
 from gamlp.graph.readers.planetoid import read_planetoid
 from gamlp.graph.splits import Split
@@ -53,6 +54,18 @@ def test_test_rows_go_to_their_ids_and_gaps_stay_empty(raw):
     assert [part.tolist() for part in (graph.split.train, graph.split.valid, graph.split.test)] == [
         [0, 1],
         [2, 3],
+        [4, 6],
+    ]
+
+
+def test_the_supervised_split_trains_on_all_before_the_last_valid_nodes(raw, monkeypatch):
+    monkeypatch.setattr(planetoid, "VALID", 1)
+    graph = read_planetoid(raw, "tiny", supervised=True)
+    assert graph.name == "tiny-supervised"
+    assert isinstance(graph.split, Split)
+    assert [part.tolist() for part in (graph.split.train, graph.split.valid, graph.split.test)] == [
+        [0, 1, 2],
+        [3],
         [4, 6],
     ]
 

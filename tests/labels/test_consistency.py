@@ -127,3 +127,13 @@ def test_sharpening_to_the_limit_is_hard_and_finite():
 def test_the_ramp_by_hand():
     assert [ramp_up(step, 10) for step in (0, 5, 10, 99)] == pytest.approx([math.exp(-5), math.exp(-1.25), 1, 1])
     assert ramp_up(0, 0) == 1
+
+
+def test_the_ramp_of_one_step_begins_low_and_none_is_full_at_once():
+    assert ramp_up(0, 1) == pytest.approx(math.exp(-5))
+    assert ramp_up(1, 1) == ramp_up(0, 0) == ramp_up(3, -1) == 1.0
+
+
+def test_updates_are_counted_in_whole_numbers():
+    teacher = AveragedTeacher(nn.Linear(2, 2), 0.9)
+    assert teacher.state_dict()["updates"].dtype == torch.int64

@@ -8,6 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from gamlp.errors import LabelError, SettingsError, ShapeError
 from gamlp.labels import initial_labels, reliable_set, soften
+from gamlp.labels.reliable import is_reliable
 
 
 def test_soften_is_the_softmax_by_hand():
@@ -96,3 +97,12 @@ def test_initial_labels_refuse_the_labels_of_the_whole_graph():
 def test_initial_labels_refuse_a_label_that_names_no_class(label):
     with pytest.raises(LabelError, match="2 classes"):
         initial_labels(3, 2, np.array([0, 1]), np.array([0, label]))
+
+
+def test_a_threshold_of_zero_trusts_a_row_of_zeros_too():
+    assert is_reliable(np.zeros((2, 3)), 0.0).tolist() == [True, True]
+    assert is_reliable(np.zeros((2, 3)), 0.1).tolist() == [False, False]
+
+
+def test_what_is_softened_is_float32_whatever_came_in():
+    assert soften(np.array([[1.0, 2.0]]), 0.5).dtype == np.float32

@@ -32,3 +32,10 @@ def test_a_training_node_keeps_its_label_and_comes_once():
 def test_rows_beside_the_wrong_ids_are_refused():
     with pytest.raises(ShapeError, match="1 rows for 2 candidate nodes"):
         enlarged_training_set(np.ones((1, 3)), np.array([2, 3]), 0.5, TRAIN, LABELS)
+    with pytest.raises(ShapeError, match="1 rows for 2 training nodes"):
+        enlarged_training_set(np.ones((1, 3)), np.array([2]), 0.5, TRAIN, LABELS[:1])
+
+
+def test_labels_keep_their_type():
+    _, labels = enlarged_training_set(np.array([[0.0, 1.0]]), np.array([2]), 0.5, TRAIN, LABELS.astype(np.int32))
+    assert labels.dtype == np.int32

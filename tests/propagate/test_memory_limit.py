@@ -281,8 +281,8 @@ from gamlp.propagate.budget import Budget
 folder, pause = Path(sys.argv[1]), float(sys.argv[2])
 maps = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("indptr", "indices", "features")]
 step = Block.step
-def slow(self):
-    step(self)
+def slow(self, *rest):
+    step(self, *rest)
     (folder / "begun").touch()
     time.sleep(pause)
 Block.step = slow

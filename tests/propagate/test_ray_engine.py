@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -136,7 +136,9 @@ class Killer(threading.Thread):
 
     def run(self):
         while not self.over:
-            sizes = {path.name: size_of(path) for path in self.folder.glob("block-*.tmp")}
+            sizes = {}
+            with suppress(FileNotFoundError):  # the folder is put in its place in the meantime
+                sizes = {path.name: size_of(path) for path in self.folder.glob("block-*.tmp")}
             self.attempts |= set(sizes)
             far = any(size > self.after_hop * HOP_BYTES for size in sizes.values())
             if not self.killed and far and len(self.attempts) == 3 and (workers := busy_workers()):

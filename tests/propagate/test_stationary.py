@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.propagate import Normalization
-from gamlp.propagate.stationary import components, stationary_features
+from gamlp.propagate.stationary import components, is_symmetric, stationary_features
 
 # a triangle with a tail (0–3), a weighted pair of triangles (4–8), an isolated node (9)
 SOURCE = np.array([0, 1, 2, 2, 4, 5, 6, 6, 7, 8])
@@ -62,3 +62,12 @@ def test_wanted_rows_and_components():
     labels, count = components(adjacency)
     assert count == 3
     assert len(set(labels[:4])) == len(set(labels[4:9])) == 1
+
+
+def test_symmetry_is_found_in_many_steps_without_a_word(monkeypatch):
+    """The sums modulo 2⁶⁴ overflow on purpose: no warning, which tests take for an error."""
+    monkeypatch.setattr("gamlp.propagate.stationary.ROWS_A_STEP", 2)
+    random = np.random.default_rng(0)
+    ends = random.integers(0, 300, (2, 900))
+    assert is_symmetric(adjacency_from_edges(*ends, nodes=300))
+    assert not is_symmetric(adjacency_from_edges(*ends, nodes=300, symmetric=False))

@@ -5,7 +5,7 @@ import pytest
 
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.propagate.engines.local import LocalEngine
-from gamlp.propagate.structure import DIMENSION, RandomSigns, structure_features
+from gamlp.propagate.structure import DIMENSION, NEAR, RandomSigns, structure_features
 
 SOURCE, TARGET = np.array([0, 0, 1, 3, 4, 4]), np.array([1, 2, 2, 4, 5, 6])  # a triangle, a star, node 7 alone
 
@@ -25,7 +25,7 @@ def slow(adjacency, names):
     mean = np.divide(matrix, degree[:, None], out=np.zeros_like(matrix), where=degree[:, None] > 0)
     signs = RandomSigns(names, np.ones(len(names), np.float32))[:].astype(np.float64)
     state, total = signs / np.sqrt(np.maximum(degree, 1))[:, None], 0
-    for _ in range(16):
+    for _ in range(32):
         state = unit(mean @ state)
         total = total + state
     return np.column_stack([total, np.log(1 + degree)])
@@ -37,6 +37,10 @@ def test_structure_by_the_equation_and_within_a_limit():
     np.testing.assert_allclose(found, slow(adjacency, names), atol=1e-5)
     assert not found[7].any()  # no neighbours: nothing is known
     np.testing.assert_array_equal(structure_features(LocalEngine(memory=2**26), adjacency, names), found)
+    apart = structure_features(LocalEngine(), adjacency, names, apart=True)
+    near, far, degree = np.split(apart, [DIMENSION, 2 * DIMENSION], axis=1)
+    np.testing.assert_allclose(np.hstack([near + far, degree]), found, atol=1e-5)
+    assert np.linalg.norm(near[0]) <= NEAR + 1e-5  # so many rows of length 1
 
 
 def test_an_id_is_the_seed_of_its_signs():

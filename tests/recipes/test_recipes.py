@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from gamlp.errors import FormatError, MissingFileError, SettingsError
@@ -23,7 +24,8 @@ def test_every_recipe_resolves_for_every_method_it_names(name):
 @pytest.mark.parametrize("name", recipe_names())
 def test_no_recipe_has_a_setting_that_its_method_does_not_read(name):
     recipe = load_recipe(name)
-    graph = SimpleNamespace(name=name, types=("papers",) if method_named(recipe.method).needs_relations else ())
+    types = ("papers",) if method_named(recipe.method).needs_relations else ()
+    graph = SimpleNamespace(name=name, types=types, features=np.empty((3, 2)))
     for key, values in recipe.methods.items():
         method = method_named(key)
         idle = method.idle(graph, recipe.resolve(method))

@@ -23,7 +23,7 @@ from gamlp.runs.comparison import (
     read_comparison,
     running_order,
 )
-from gamlp.runs.comparison_table import markdown
+from gamlp.runs.comparison_table import markdown, own_settings, told_apart
 from gamlp.storage.files import read_json, write_json
 from gamlp.storage.locks import locked
 
@@ -243,7 +243,7 @@ def test_two_names_for_the_same_are_said(planted, caplog):
     caplog.set_level("WARNING", "gamlp")
     asked(planted, "gamlp-jk-labels", "gamlp-jk+labels", "gamlp-jk", "gcn", "gat")
     said = [message for message in caplog.messages if "the same" in message]
-    assert said == ["gamlp-jk+labels and gamlp-jk are the same here: every setting agrees."]
+    assert said == ["gamlp-jk-labels and gamlp-jk are the same here: every setting agrees."]  # for few labels
 
 
 def test_names_of_methods(monkeypatch):
@@ -268,3 +268,17 @@ def test_the_peak_is_of_the_work_since_the_reset():
     again = np.ones(2**22)
     assert again.sum() == 2**22
     assert peak_bytes() < before
+
+
+def test_a_row_that_differs_in_more_than_its_name_is_told_of():
+    settings = {
+        "sgc": {"hops": 3, "epochs": [100], "hidden": 8, "consistency": 0.0},
+        "sgc+scr": {"hops": 3, "epochs": [100], "hidden": 8, "consistency": 1.0},
+        "sgc+rlu": {"hops": 5, "epochs": [50, 20], "hidden": 8, "consistency": 0.0},
+        "mlp+scr": {"hops": 0, "epochs": [100], "hidden": 4, "consistency": 1.0},  # its base is not beside it
+    }
+    told = {name: own_settings(name, settings) for name in settings}
+    assert told == {"sgc": "", "sgc+scr": "", "sgc+rlu": "hops epochs", "mlp+scr": ""}
+    rows = [{"method": name, "own_settings": text} for name, text in told.items()]
+    assert told_apart(rows) == " sgc+rlu also has settings of its own: hops, epochs."
+    assert told_apart([{**rows[2], "column": "cora"}]) == " sgc+rlu on cora also has settings of its own: hops, epochs."

@@ -75,7 +75,7 @@ reliable = graph.split.test[:17]
 teacher = np.random.default_rng(0).dirichlet(np.ones(3), 17).astype(np.float32)
 data = StageData(graph.split.train, graph.labels[graph.split.train], graph.split.valid,
                 graph.labels[graph.split.valid], reliable, teacher)
-inputs = Inputs(propagate(graph.adjacency, graph.features, Propagation(2)), None, graph.nodes)
+inputs = Inputs(propagate(graph.adjacency, graph.features, Propagation(2)), None)
 
 def gradients(together):
     network = build_network(settings, features=12, classes=3, subsets=0, seed=1)
@@ -169,3 +169,12 @@ def test_two_ranks_that_were_killed_go_on_to_the_same_bits(make_planted, tmp_pat
     for name in ("probabilities.npy", "attention.npy"):
         found, expected = (np.load(tmp_path / run / "seed-0" / name) for run in ("killed", "whole"))
         assert_array_equal(found, expected)
+
+
+def test_ranks_share_one_network_where_no_method_is_named(make_planted):
+    """A portfolio trains in one process: with several, the default is the one network of the recipe."""
+    from gamlp.runs.spec import RunSpec
+
+    graph = make_planted(nodes=60, features=3, degree=4, labelled=6)
+    assert RunSpec.of(graph).method == "portfolio"
+    assert RunSpec.of(graph, network=True).method.startswith("gamlp-recursive")

@@ -13,7 +13,7 @@ from gamlp.methods import method_named
 from gamlp.model_file import load_fitted
 from gamlp.runs.run import train_run
 from gamlp.runs.spec import RunSpec
-from gamlp.train.metrics import mean_and_std
+from gamlp.targets.metrics import mean_and_std
 
 QUICK = {"hidden": 8, "hops": 2, "hop_layers": 1, "head_layers": 1, "jk_layers": 1, "label_layers": 1, "epochs": [6, 4]}
 

@@ -65,7 +65,7 @@ def test_a_search_goes_on_as_if_it_had_not_been_stopped(planted, tmp_path, monke
     whole = search(planted, wanted, tmp_path, trials=3, name="whole")
     search(planted, wanted, tmp_path, trials=1, name="parts")
     with monkeypatch.context() as patch:
-        patch.setattr(tuning, "valid_accuracy", interrupt)
+        patch.setattr(tuning, "valid_score", interrupt)
         with pytest.raises(KeyboardInterrupt):
             search(planted, wanted, tmp_path, trials=3, name="parts")
     with study_in(tmp_path / "parts.study.sqlite") as study:
@@ -109,7 +109,7 @@ def test_a_trial_below_the_median_is_given_up_after_a_seed(planted, tmp_path, mo
         seeds.append(seed)
         return 0.9 if len(seeds) <= 10 else 0.1  # five good trials of two seeds, then bad ones
 
-    monkeypatch.setattr(tuning, "valid_accuracy", scripted)
+    monkeypatch.setattr(tuning, "valid_score", scripted)
     result = search(planted, spec(planted, "sgc", seeds=(0, 1)), tmp_path, trials=7)
     assert (result["trials"], result["pruned"]) == (7, 2)
     assert seeds == [0, 1] * 5 + [0, 0]
@@ -175,7 +175,7 @@ def test_what_cannot_be_searched_is_refused(planted, tmp_path):
 
 
 def test_study_files(planted, make_planted, tmp_path, monkeypatch):
-    monkeypatch.setattr(tuning, "valid_accuracy", lambda *words: 0.5)
+    monkeypatch.setattr(tuning, "valid_score", lambda *words: 0.5)
     file = tmp_path / "mine.study.sqlite"
     start = spec(planted, "sgc")
     search(planted, start, tmp_path, trials=1)

@@ -40,7 +40,7 @@ def test_inputs_read_the_same_from_a_file(on_file, monkeypatch):
     monkeypatch.setattr("gamlp.train.inputs.memory_bytes", lambda: 100)
     nodes = np.arange(0, 1000, 2)
     ids = np.array([998, 4, 6, 0])
-    found = Inputs(Hops(on_file[..., :3, :], rows=nodes), None, 1000).gather(ids)[0]
+    found = Inputs(Hops(on_file[..., :3, :], rows=nodes), None).gather(ids)[0]
     assert_array_equal(found.numpy(), VALUES[[499, 2, 3, 0], :3].astype(np.float32))
 
 

@@ -63,7 +63,7 @@ def inputs_in_turns(graph, memory=TWO):
     with torch.no_grad():
         for number, weight in enumerate(network.mixer.weights):
             weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(number)), alpha=0.1)
-    return inputs_for(hops, None, graph.nodes, "cpu", settings), network
+    return inputs_for(hops, None, "cpu", settings), network
 
 
 def test_the_open_subsets_and_the_sum_over_the_others_are_all_of_them(graph):

@@ -24,19 +24,24 @@ from gamlp.cli.paper import methods, paper
 from gamlp.cli.predict import export, predict
 from gamlp.cli.propagate import propagate
 from gamlp.cli.screen import console, print_json
+from gamlp.cli.serve import serve
 from gamlp.cli.train import config, train, tune
+from gamlp.cli.update import update
 from gamlp.errors import GamlpError, InputError, Interrupted, MissingExtraError
 
 COMMANDS: dict[Callable[..., Answer], str] = {
     train: "Examples: gamlp train debian · gamlp train edges.parquet nodes.parquet --column label=topic · "
     "gamlp train run.toml",
-    predict: "Example: gamlp predict runs/RUN new-edges.parquet new-nodes.parquet --out predictions.csv",
+    predict: "Examples: gamlp predict runs/RUN other-edges.parquet other-nodes.parquet --out predictions.csv · "
+    "gamlp predict runs/RUN --new edges.csv nodes.csv",
     config: "Example: gamlp config runs/RUN --out run.toml, then gamlp train run.toml",
     export: "Example: gamlp export runs/RUN --out network.onnx",
     datasets: "Example: gamlp datasets --root ~/data",
     import_: "Example: gamlp import edges.csv nodes.csv --out my-graph",
     propagate: "Examples: gamlp propagate my-graph --set hops=5 --cache hops, then gamlp train my-graph --cache hops · "
     "gamlp propagate big-graph --out hops --memory 8GiB --rows labelled",
+    update: "Examples: gamlp update my-graph --edges changes.csv --cache runs/RUN/hops · "
+    "gamlp update my-graph --to tonight --out my-graph-2",
     synth: "Example: gamlp synth papers100M --scale 0.01 --out small-papers",
     compare: "Example: gamlp compare cora --methods sgc,sign,gamlp-jk,gamlp-jk+rlu --seeds 10",
     recipes: "Example: gamlp recipes, then gamlp train cora --recipe cora --method gamlp-jk",
@@ -44,9 +49,11 @@ COMMANDS: dict[Callable[..., Answer], str] = {
     paper: "Examples: gamlp paper · gamlp paper citation --root data · gamlp paper reliable-labels --seeds 3",
     tune: "Example: gamlp tune cora --trials 50 --out cora-tuned.toml, then --recipe cora-tuned.toml",
     embed: "Example: gamlp embed debian-hetero -o embeddings --set dimension=128",
-    explain: "Examples: gamlp explain runs/RUN · gamlp explain runs/RUN --node gimp",
+    explain: "Examples: gamlp explain runs/RUN · gamlp explain runs/RUN --node gimp · "
+    "gamlp explain runs/RUN --new edges.csv nodes.csv --node mine",
     report: "Examples: gamlp report runs/RUN --open · gamlp report runs/COMPARISON --figures figures · "
     "gamlp report runs/ONE runs/OTHER --out side-by-side.html",
+    serve: "Examples: gamlp serve runs/RUN · GAMLP_TOKEN=… gamlp serve runs/RUN --host 0.0.0.0 --memory 4GiB",
     doctor: "Examples: gamlp doctor · "
     "gamlp doctor --nodes 111_059_956 --entries 3_228_124_712 --features 128 --hops 6 --memory 16GiB",
 }

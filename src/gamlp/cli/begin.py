@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +14,7 @@ from gamlp.errors import FormatError, SettingsError
 from gamlp.progress import NOTICE, log, progress
 
 if TYPE_CHECKING:
+    from gamlp.graph.encode import Columns
     from gamlp.graph.graph import Graph
     from gamlp.graph.readers.source import GraphSource
     from gamlp.runs.spec import RunSpec, Spec
@@ -29,7 +30,19 @@ def new_spec(
     from gamlp.runs.spec import RunSpec
 
     read, shared = read_graph(graph, compute, recipe, [method] if method else [])
-    return read, RunSpec.of(read, method, **asked, **shared)
+    spec = RunSpec.of(read, method, **asked, **shared)
+    doubt(read, spec.method, spec.settings, spec.seeds[0])
+    return read, spec
+
+
+def doubt(graph: Graph, method: str, settings: dict[str, Any], seed: int) -> None:
+    """Tell where the accuracy is to choose, and nearly all of the training labels are alike."""
+    from gamlp.methods import method_named
+    from gamlp.targets.registry import kind_of
+
+    labels, chosen = graph.labels[graph.split_for(seed).train], method_named(method).settings_from(settings)
+    if words := kind_of(labels).doubt(labels, graph.classes, chosen):
+        note(words)
 
 
 def read_graph(
@@ -47,7 +60,8 @@ def read_graph(
     own = load_recipe(recipe).method
     for name in methods or [own]:
         method_named(name)
-    return read_source(source), {"recipe": recipe, "engine": engine, "device": compute.device, "source": source}
+    shared = {"recipe": recipe, "engine": engine, "device": compute.device, "source": source}
+    return read_source(source, engine.memory), shared
 
 
 def taken_up(
@@ -56,15 +70,46 @@ def taken_up(
     """Return the graph and the specification of --resume, beside which nothing else is said."""
     refuse(f"{{option}} was given beside --resume.\n{what}: leave it out.", but=("resume", *TOLD, *but))
     spec = read(place)
-    return read_source(spec.source), spec
+    return as_begun(read_source(spec.source, spec.engine.memory), spec), spec
 
 
-def read_source(source: GraphSource | None) -> Graph:
-    """Read the graph that a source names, and tell what its reader has to say."""
+def as_begun(graph: Graph, spec: Spec) -> Graph:
+    """Return the graph as a run that began with another knows it, where columns or classes had another order."""
+    start = getattr(spec, "start", None)
+    if start is None or dict(graph.fingerprints) == spec.fingerprints:
+        return graph
+    from gamlp.runs.start import as_known, start_of
+
+    return as_known(graph, start_of(start, spec.seeds[0]))
+
+
+def begun_with(
+    run: Path, graph: GraphOptions, compute: ComputeOptions, set_: list[str] | None
+) -> tuple[Graph, RunSpec]:
+    """Return the graph and the specification of --from: those of a run, on its graph as it is now or on another."""
+    from gamlp.cli.new_nodes import another_source, finished_model
+    from gamlp.runs.start import spec_from
+
+    own = ("method", "recipe", "seed", "seeds", "minutes")
+    refuse("{option} was given beside --from.\nThe run says it: leave it out, or train anew, without --from.", only=own)
+    record, engine = finished_model(run, None)[0], compute.choice()
+    source = another_source(graph, record) if graph.what else record.source
+    read = read_source(source, engine.memory)
+    where: dict[str, Any] = {"engine": engine, "device": compute.device, "source": source}
+    return spec_from(run, record, read, overrides=overrides(set_), **where)
+
+
+def read_source(
+    source: GraphSource | None, memory: int | None = None, encoding: Mapping[str, Columns] | None = None
+) -> Graph:
+    """Read the graph that a source names, perhaps within so much memory, and tell what its reader has to say.
+
+    Its columns become features as a model's `encoding` says, or as they teach themselves.
+    """
     if source is None:
         raise FormatError("The run does not say how its graph is read: it came from Python.\nName the graph as well.")
     with progress(f"read {source.title}"):
-        graph = source.read()
+        graph = source.read(encoding, memory=memory)
     for text in getattr(graph, "notes", ()):
         note(text)
     return graph
@@ -72,8 +117,17 @@ def read_source(source: GraphSource | None) -> Graph:
 
 def announce(graph: Graph, spec: RunSpec, *, named: bool) -> None:
     """Tell in one line what was read, which method was chosen and why, and about how long it will take."""
-    from gamlp.machine.training import training_seconds
+    from gamlp.machine.training import training_bytes, training_seconds
+    from gamlp.storage.sizes import format_size
 
+    limit, needed = spec.engine.memory, training_bytes(graph, spec)
+    if limit is not None and needed is not None and needed > limit:
+        log.warning(
+            "--memory %s: batches, network and predictions alone need about %s, so the limit will not be kept. Give "
+            "more, a smaller batch_size, hidden%s.",
+            *(format_size(limit), format_size(needed)),
+            "" if spec.settings.get("rows") == "labelled" else ", or rows=labelled: predict --rows all writes the rest",
+        )
     split = graph.split_for(spec.seeds[0])
     sets = ", ".join(f"{len(ids):,} {name}" for name, ids in split.sets.items())
     why = "as asked for" if named else f"by the recipe {Path(spec.recipe).stem}"
@@ -102,16 +156,22 @@ def read_own_graph(spec: Spec, root: Path | None = None) -> Graph:
         if source.root is None:
             raise SettingsError(f"--root {root} was given, and the run's graph is not below a root.\nLeave it out.")
         source = source.model_copy(update={"root": root.resolve()})
-    graph = read_source(source)
+    graph = as_begun(read_source(source, spec.engine.memory), spec)
     check_same_graph(spec, graph)
     return graph
 
 
-def asked(set_: list[str] | None, first: int, seeds: int) -> dict[str, Any]:
-    """Return --set as overrides, and so many seeds."""
+def asked(
+    set_: list[str] | None, first: int, seeds: int, metric: str | None = None, minutes: float | None = None
+) -> dict[str, Any]:
+    """Return --set, --metric and each seed's share of --minutes as overrides, and so many seeds."""
     if first + seeds - 1 > LARGEST_SEED:
         raise SettingsError(f"--seed {first} --seeds {seeds}: the last seed is too large.\nUse seeds below 2^63.")
-    return {"overrides": overrides(set_), "seeds": list(range(first, first + seeds))}
+    return {
+        "overrides": overrides([*(set_ or []), *([f"metric={metric}"] if metric else [])])
+        | ({"minutes": minutes / seeds} if minutes else {}),
+        "seeds": list(range(first, first + seeds)),
+    }
 
 
 def new_folder(name: str) -> Path:

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from typer import Option
 
 from gamlp.cli import complete
-from gamlp.cli.begin import asked, new_folder, read_graph, taken_up
-from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Recipe, Seed, Set, go_on
+from gamlp.cli.begin import asked, doubt, new_folder, read_graph, taken_up
+from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Metric, Recipe, Seed, Set, go_on
 from gamlp.cli.screen import say, screen, table
 from gamlp.errors import SettingsError
 
@@ -27,6 +27,7 @@ def compare(
     ] = None,
     recipe: Recipe = None,
     set_: Set = None,
+    metric: Metric = None,
     seeds: Annotated[int, Option(help="How many seeds; all methods get the same.", min=1)] = 3,
     seed: Seed = 0,
     out: Annotated[Path | None, Option(help="The directory; by default a new one in runs/.")] = None,
@@ -43,9 +44,10 @@ def compare(
 
     if resume is None:
         refuse_spaces(methods, graph.what or [])
-        own = asked(set_, seed, seeds)
+        own = asked(set_, seed, seeds, metric)
         read, shared = read_graph(graph, compute, recipe, logic.methods_named(methods))
         spec = logic.comparison_for(read, logic.methods_named(methods, read), **own, **shared)
+        doubt(read, spec.methods[0], spec.settings[spec.methods[0]], spec.seeds[0])
     else:
         read, spec = taken_up(resume, logic.read_comparison)
     folder = resume or out or new_folder(f"{read.name}-comparison")
@@ -69,15 +71,17 @@ def refuse_spaces(methods: str | None, words: Sequence[str]) -> None:
 
 
 def show(result: dict[str, Any]) -> None:
-    """Print the final table, the best mean test accuracy in bold."""
+    """Print the final table, the best mean score on test in bold."""
     from rich.box import SIMPLE
 
-    from gamlp.runs.comparison_table import HEADER, best_row, cells, footnote
+    from gamlp.runs.comparison_table import best_row, cells, footnote, header
+    from gamlp.runs.record import metric_of
 
-    made = table(f"Methods on {result['dataset']}", HEADER, whole=HEADER, box=SIMPLE)
-    best = best_row(result["rows"])
+    metric = metric_of(result["rows"][0])
+    made = table(f"Methods on {result['dataset']}", header(metric), whole=header(metric), box=SIMPLE)
+    best = best_row(result["rows"], metric)
     for index, row in enumerate(result["rows"]):
-        made.add_row(*cells(row), style="bold" if index == best else None)
+        made.add_row(*cells(row, metric), style="bold" if index == best else None)
     screen().print(made)
     say(f"{footnote(result)}\nEverything is in {result['out']}: report.html to look at.")
 

@@ -37,6 +37,13 @@ def engines(incomplete: str) -> list[str]:
     return [name for name in ENGINES if name.startswith(incomplete)]
 
 
+def metrics(incomplete: str) -> list[str]:
+    """Return the metrics."""
+    from gamlp.targets.metrics import METRICS
+
+    return [name for name in METRICS if name.startswith(incomplete)]
+
+
 def files(incomplete: str) -> list[str]:
     """Return the paths that begin so, folders with a slash at their end."""
     start = Path(incomplete)

@@ -98,6 +98,8 @@ def config_of(spec: RunSpec) -> str:
     source = spec.source
     if source is None:
         raise FormatError("The run does not say how its graph is read: it came from Python.\nRepeat it from Python.")
+    if spec.start is not None:
+        raise FormatError(f"The run began with the weights of {spec.start}.\nRepeat it with gamlp train --from.")
     values: dict[str, Any] = {"graph": list(source.what)}
     values |= {"root": source.root, "ignore": list(source.ignore), "features": source.features}
     values |= {"directed": source.directed, "method": spec.method, "recipe": spec.recipe}

@@ -96,6 +96,10 @@ def synth(
     nodes: Annotated[int | None, Option(help="Instead of the shape's.", min=2)] = None,
     edges: Annotated[int | None, Option(help="Instead of the shape's; before symmetrising.", min=1)] = None,
     features: Annotated[int | None, Option(help="Instead of the shape's.", min=1)] = None,
+    classes: Annotated[int | None, Option(help="Instead of the shape's.", min=2)] = None,
+    homophily: Annotated[
+        float | None, Option(help="Share of edges within a class; the others lead to the next class.", min=0, max=1)
+    ] = None,
     overwrite: Overwrite = False,
     memory: Memory = None,
     seed: Seed = 0,
@@ -108,9 +112,10 @@ def synth(
 
     if not 0 < scale < float("inf"):
         raise SettingsError(f"--scale is {scale}.\nExpected a number above 0, as 0.01.")
-    given: dict[str, Any] = {"nodes": nodes, "edges": edges, "features": features}
+    given: dict[str, Any] = {"nodes": nodes, "edges": edges, "features": features, "classes": classes}
     changes = {name: value for name, value in given.items() if value is not None}
     wanted = replace(shape_named(shape).scaled(scale), **changes)
+    wanted = wanted if homophily is None else wanted.with_homophily(homophily)
     limit = MEMORY if memory is None else parse_size(memory)
     if_interrupted(KEPT_BESIDE.format(out))
     return described(write_synth(out, wanted, seed=seed, memory=limit, overwrite=overwrite))

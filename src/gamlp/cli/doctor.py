@@ -77,7 +77,8 @@ def show(found: dict[str, Any], costs: dict[str, Cost]) -> None:
     )
     lines = {
         "processor": f"{machine['processor']}, {machine['processors']} processors, {machine['threads']} threads",
-        "vectors": " ".join(machine["vectors"]) or "none",
+        "vectors": f"{' '.join(machine['vectors']) or 'none'}; blocks of up to "
+        f"{max(one['lines'] for one in constants['gathers'])} cache lines of float32",
         "memory": f"{format_size(machine['memory_bytes'] or 0)}, {format_size(machine['memory_free_bytes'] or 0)} free"
         f"; huge pages: {machine['huge_pages'] or 'unknown'}",
         "disk": f"{format_size(machine['disk_free_bytes'])} free below {machine['folder']}, "
@@ -93,7 +94,10 @@ def show(found: dict[str, Any], costs: dict[str, Cost]) -> None:
         words = extra["installed"] or f"missing; for {extra['for']}: {extra['install']}"
         say(f"{'extra':<10} {extra['extra']}: {words}")
     if costs:
-        made = table("Predicted", ("engine", "time", "memory", "disk", "blocks", "at once"))
+        made = table(
+            f"Predicted for {constants['processor'] or 'this processor'}",
+            ("engine", "time", "memory", "disk", "blocks", "at once"),
+        )
         for cost in costs.values():
             sizes = format_size(cost.memory), format_size(cost.disk)
             made.add_row(cost.engine, duration(cost.seconds), *sizes, str(cost.blocks), str(cost.at_once))

@@ -11,8 +11,10 @@ from rich.table import Table
 from typer import Argument, Option
 
 from gamlp.cli.begin import read_own_graph
-from gamlp.cli.options import Answer, refuse
+from gamlp.cli.new_nodes import NewFiles, open_beside
+from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, refuse
 from gamlp.cli.screen import say, screen, table
+from gamlp.errors import SettingsError
 
 if TYPE_CHECKING:
     from gamlp.explain.finished_run import FinishedRun
@@ -32,18 +34,33 @@ def explain(
     runs: Annotated[
         int | None, Option(help="How often --hop-figure trains for each hop; by default 50.", min=1)
     ] = None,
+    mislabelled: Annotated[
+        bool, Option("--mislabelled", help="Rank the labels that are probably wrong, by training again on folds.")
+    ] = False,
     out: Annotated[Path | None, Option(help="Where pictures go; by default RUN/explain.")] = None,
+    new: NewFiles = None,
     seed: RunSeed = None,
     root: OwnRoot = None,
 ) -> Answer:
-    """Show what the attention learned, or why one node was given its class."""
+    """Show what the attention learned, why one node was given its class, or which labels are probably wrong.
+
+    With --new the node is one that the run's graph does not have.
+    """
     if node is not None:
-        refuse_beside("--node", "prints one node's story and draws nothing", "hop_figure", "out")
+        refuse_beside("--node", "prints one node's story and draws nothing", "hop_figure", "mislabelled", "out")
+    if mislabelled:
+        refuse_beside("--mislabelled", "draws no figure", "hop_figure")
     if not hop_figure:
         refuse_beside("an explanation without --hop-figure", "trains nothing", "runs")
+    if new is not None:
+        if node is None:
+            raise SettingsError("--new was given without --node.\nSay which of the new nodes is to be explained.")
+        return one_node(beside_run(run, seed, new), node)
     opened = opened_run(run, seed, root)
     if node is not None:
         return one_node(opened, node)
+    if mislabelled:
+        return doubtful_labels(opened, out or run / "explain")
     if hop_figure:
         return suited_hops(opened, out or run / "explain", runs or 50)
     return whole_run(opened, out or run / "explain")
@@ -104,6 +121,17 @@ def opened_run(run: Path, seed: int | None, root: Path | None) -> FinishedRun:
     from gamlp.runs.record import read_run
 
     return open_run(read_own_graph(read_run(run), root), run, seed=seed)
+
+
+def beside_run(run: Path, seed: int | None, new: tuple[Path, Path]) -> FinishedRun:
+    """Return a run as if its graph had had some nodes more: what it says of these, as `predict --new` does."""
+    from gamlp.explain.finished_run import FinishedRun
+    from gamlp.runs.record import as_data
+
+    beside = open_beside(run, seed, GraphOptions(), new, ComputeOptions())
+    said = beside.predict(exact=False)
+    record, graph = as_data(beside.record), beside.joined()
+    return FinishedRun(run, record, graph, beside.seed, said.rows, said.probabilities, said.weights, [])
 
 
 def one_node(opened: FinishedRun, node: str) -> Answer:
@@ -217,3 +245,31 @@ def show_suited(facts: dict[str, Any]) -> None:
         made.add_row(escape(node["id"]), *(f"{100 * share:.0f}" for share in node["shares"]), best)
     screen().print(made)
     say(f"Pictures are in {Path(facts['files'][0]).parent}.")
+
+
+def doubtful_labels(opened: FinishedRun, out: Path) -> Answer:
+    """Train the run's method on folds, and write all labels that it doubts, the most doubtful first."""
+    import csv
+    import io
+
+    from gamlp.explain.mislabelled import HEADER, doubted_labels
+    from gamlp.storage.files import write_text
+
+    rows = doubted_labels(opened)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, HEADER, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    file = write_text(out / "mislabelled.csv", text.getvalue())
+    facts = {"run": str(opened.folder), "seed": opened.seed, "suspected": rows, "files": [str(file)]}
+    return facts, lambda: show_doubtful(rows, file)
+
+
+def show_doubtful(rows: list[dict[str, Any]], file: Path, most: int = 20) -> None:
+    """Print the labels that are most probably wrong."""
+    made = table(f"{len(rows):,} labels are probably wrong", ("node", "set", "label", "rather", "margin", "agree"))
+    for row in rows[:most]:
+        words = (escape(str(row[key])) for key in ("id", "set", "label", "suggested"))
+        made.add_row(*words, f"{row['margin']:.2f}", f"{100 * row['agreement']:.0f} %")
+    screen().print(made)
+    say(f"All of them are in {file}.")

@@ -49,6 +49,13 @@ Recipe = Annotated[
     str | None, Option(help="A recipe by name, or a .toml file; see gamlp recipes.", autocompletion=complete.recipes)
 ]
 Set = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="Change one setting; repeatable.")]
+Metric = Annotated[
+    str | None,
+    Option(
+        help="What chooses epochs, stages, settings and the best seed: accuracy, roc_auc, …; --set metric=.",
+        autocompletion=complete.metrics,
+    ),
+]
 Memory = Annotated[str | None, Option(metavar="SIZE", help="Stay within so much memory, as 8GiB, by way of disk.")]
 
 
@@ -69,12 +76,14 @@ class GraphOptions:
     ] = None
     column: Annotated[
         list[str] | None,
-        Option(metavar="ROLE=NAME", help="Which column is source, target, weight, id, label or split."),
+        Option(metavar="ROLE=NAME", help="Which column is source, target, weight, id, label (or a,b,c) or split."),
     ] = None
     ignore: Annotated[
         list[str] | None, Option(metavar="COLUMN", help="A column of the node table that is no feature; repeatable.")
     ] = None
-    features: Annotated[Path | None, Option(help="A .npy file with one row of features per node.")] = None
+    features: Annotated[
+        Path | None, Option(help="Features apart: .npy or scipy's .npz (N, F), a table, or triples.")
+    ] = None
     directed: Annotated[
         bool | None, Option("--directed/--undirected", help="Keep the direction of edges from files.")
     ] = None
@@ -116,6 +125,7 @@ class ComputeOptions:
         """Return the choice of an engine; options that do not go together are refused here, before anything is read."""
         from gamlp.propagate.engines.registry import EngineChoice
         from gamlp.runs.spec import usual_engine
+        from gamlp.storage.memory import check_limit
         from gamlp.storage.sizes import parse_size
         from gamlp.train.hop_source import check_device
 
@@ -124,7 +134,8 @@ class ComputeOptions:
         name = self.engine or usual_engine(self.device, memory)
         choice = EngineChoice(name=name, memory=memory, address=self.address, cache=cache)
         check_device(self.device)
-        choice.open(device=self.device)
+        if choice.open(device=self.device).whole and memory is not None:
+            check_limit(memory)
         return choice
 
 
@@ -167,6 +178,11 @@ def spelled_out(command: Callable[..., Answer]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     return run
+
+
+def wants_json() -> bool:
+    """Say whether the command that is running was given --json, where it tells its result itself."""
+    return bool(_running.get().params.get("json"))
 
 
 def if_interrupted(words: str) -> None:

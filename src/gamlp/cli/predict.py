@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from gamlp.cli.begin import read_own_graph, read_source
+from gamlp.cli.new_nodes import NewFiles, another_source, check_out, finished_model, predict_new
 from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, refuse
 from gamlp.errors import InputError, SettingsError
 from gamlp.progress import log
 
 if TYPE_CHECKING:
-    from gamlp.graph.readers.source import GraphSource
-    from gamlp.runs.predictions import Beside
-    from gamlp.runs.record import Record
+    from gamlp.graph.graph import Graph
     from gamlp.storage.files import Array
     from gamlp.train.prediction import Prediction
 
@@ -38,74 +38,114 @@ def predict(
     probabilities: Annotated[bool, Option("--probabilities", help="Add the probability of every class.")] = False,
     logits: Annotated[bool, Option("--logits", help="Add the logits, one of every class.")] = False,
     embeddings: Annotated[bool, Option("--embeddings", help="Add what the last layer reads of a node.")] = False,
+    rows: Annotated[
+        str | None,
+        Option(metavar="WHICH", help="all, or a file of node numbers; by default the nodes that the run predicted."),
+    ] = None,
+    coverage: Annotated[
+        float | None, Option(metavar="SHARE", help="Add the classes that contain the truth with this probability.")
+    ] = None,
+    abstain: Annotated[
+        bool, Option("--abstain", help="Name a class only where the set of --coverage has that one alone.")
+    ] = False,
+    new: NewFiles = None,
+    exact: Annotated[
+        bool, Option("--exact", help="With --new: let all nodes feel the new ones, as in a graph that has them.")
+    ] = False,
     seed: ModelSeed = None,
     compute: ComputeOptions,
 ) -> Answer:
-    """Write the class of every node: of the run's own graph, or of another graph with the same features.
+    """Write the class of every node: of the run's own graph, of another graph, or of new nodes beside the run's own.
 
-    Another graph is read as the run's was: its columns and its direction, unless options say otherwise.
+    Other graphs and new nodes are read as the run's graph was: its columns and its direction, unless options say
+    otherwise. Within --memory predictions are made and written some rows at a time.
     """
     from gamlp.model_file import load_fitted
-    from gamlp.runs.predictions import prediction_tables, stored, write_predictions_to
+    from gamlp.runs.predictions import Tally, stored, tables_of, write_predictions_to
+    from gamlp.train.prediction import Prediction
+    from gamlp.trust.promise import promised_sets
 
     if out.suffix not in {".parquet", ".csv"}:
         raise InputError(f"Predictions cannot be written as '{out.name}'.\nUse a name that ends in .parquet or .csv.")
+    if abstain and coverage is None:
+        raise SettingsError("--abstain was given without --coverage.\nSay how sure to be, as --coverage 0.9.")
     engine = compute.choice()
+    if new is not None:
+        shown = {"probability": probabilities, "logit": logits}
+        return predict_new(run, seed, graph, new, compute, out=out, exact=exact, shown=shown)
+    refuse("{option} was given without --new.\nIt says how new nodes are predicted: leave it out.", only=["exact"])
     record, chosen, folder = finished_model(run, seed)
     source = another_source(graph, record) if graph.what else record.source
     check_out(out, source)
     if not graph.what:
         refuse(NO_GRAPH, only=OF_ANOTHER)
-    read = read_source(source) if graph.what else read_own_graph(record, graph.root)
-    own = dict(read.fingerprints) == record.fingerprints or not graph.what
-    device = compute.device if graph.what else record.device
-    split = read.split_for(chosen) if own else None  # the labels of train are then known, as in training
-    fitted = said = None
-    if logits or embeddings or not own:
+    device, fitted, promise = compute.device if graph.what else record.device, None, None
+    if graph.what or logits or embeddings or rows is not None or coverage is not None:
         opened = (engine if graph.what else record.engine).open(device=device)
         fitted = load_fitted(folder, engine=opened, device=device)
-        known = fitted.class_numbers(read)
-        said = fitted.predict(read, known, split=split) if logits or not own else None
+    encoding = None if fitted is None else fitted.encoding
+    read = read_source(source, engine.memory, encoding) if graph.what else read_own_graph(record, graph.root)
+    own = dict(read.fingerprints) == record.fingerprints or not graph.what
+    split = read.split_for(chosen) if own else None  # the labels of train are then known, as in training
+    parts: Iterable[Prediction] = [Prediction(*stored(folder))] if own and rows is None else []
+    if fitted is not None:
+        known, wanted = fitted.class_numbers(read), asked_rows(rows, read)
+        if logits or embeddings or not parts:
+            parts = fitted.predict_parts(read, known, split=split, rows=wanted, embeddings=embeddings)
         read = replace(read, labels=known, classes=fitted.classes)
-    rows, shares = stored(folder) if said is None else (said.rows, said.probabilities)
-    beside: dict[str, Beside] = {"probability": (read.classes, shares)} if probabilities else {}
-    if logits and said is not None:
-        beside["logit"] = (read.classes, logits_of(said, record.method))
-    if embeddings and fitted is not None:
-        values = fitted.embed(read, split=split)[1]
-        beside["embedding"] = (range(values.shape[1]), values)
-    tables = prediction_tables(read, rows, shares, seed=None if graph.what else chosen, beside=beside)
-    write_predictions_to(tables, out)
+    if coverage is not None and fitted is not None:
+        said = whole(parts)
+        parts, promise = [said], promised_sets(fitted, said, read, coverage, own=own)
+        for sentence in promise.warnings:
+            log.warning(sentence)
+    tally, sets = Tally(), None if promise is None else promise.sets
+    asked: dict[str, Any] = {"seed": None if graph.what else chosen, "sets": sets, "abstain": abstain}
+    shown = {"probability": probabilities, "logit": logits}
+    write_predictions_to(tables_of(parts, read, tally, record.method, shown, asked), out)
     result: dict[str, Any] = {
-        "run": str(run), "seed": chosen, "dataset": read.name, "nodes": len(rows), "out": str(out),
-        "mean_confidence": float(shares.max(axis=1).mean()),
+        "run": str(run), "seed": chosen, "dataset": read.name, "nodes": tally.nodes, "out": str(out),
+        "mean_confidence": tally.confidence / max(1, tally.nodes),
     }  # fmt: skip
-    known = read.labels[rows] >= 0
-    if graph.what and known.any():
-        result["accuracy"] = float((shares.argmax(axis=1)[known] == read.labels[rows][known]).mean())
-    return result, f"{len(rows):,} predictions of seed {chosen} are in {out}."
+    if graph.what:
+        result |= tally.scores()
+    words = f"{tally.nodes:,} predictions of seed {chosen} are in {out}."
+    if promise is None:
+        return result, words
+    return result | {"sets": promise.facts, "warnings": promise.warnings}, f"{words}\n{promise.words}"
 
 
-def finished_model(run: Path, seed: int | None) -> tuple[Record, int, Path]:
-    """Return the record of a run, the seed that is asked for or its best, and the folder of its model, checked."""
-    from gamlp.runs.record import finished_seed, read_run
-    from gamlp.runs.seed import check_kept
+def whole(parts: Iterable[Prediction]) -> Prediction:
+    """Return a prediction that came in parts as one: sets are promised for all its rows together."""
+    import numpy as np
 
-    record = read_run(run)
-    chosen = finished_seed(run, record, seed)
-    folder = run / f"seed-{chosen}"
-    check_kept(folder, record={"result": record.result}, names=("model.json",))
-    return record, chosen, folder
+    from gamlp.train.prediction import Prediction
+
+    found = list(parts)
+    if len(found) == 1:
+        return found[0]
+    columns = {field.name: [getattr(part, field.name) for part in found] for field in fields(Prediction)}
+    joined: dict[str, Any] = {name: None if of[0] is None else np.concatenate(of) for name, of in columns.items()}
+    return Prediction(**joined)
 
 
-def logits_of(said: Prediction, method: str) -> Array:
-    """Return the logits of a prediction, or say that there are none."""
-    if said.logits is None:
-        raise SettingsError(
-            f"{method} does not end in logits: its probabilities are no softmax.\n"
-            "Leave out --logits; --probabilities gives what it says."
+def asked_rows(which: str | None, graph: Graph) -> Array | None:
+    """Return the nodes that --rows names, ascending; None = those that the run predicted."""
+    import numpy as np
+
+    from gamlp.cli.propagate import read_rows
+    from gamlp.errors import IdError
+    from gamlp.methods.base import rows_of
+
+    if which is None or which == "all":
+        return None if which is None else rows_of(graph)
+    rows = np.unique(read_rows(Path(which)))
+    wrong = rows[(rows < 0) | (rows >= graph.nodes)]
+    if len(wrong):
+        raise IdError(
+            f"--rows {which} names node {wrong[0]:,}, the graph has {graph.nodes:,} nodes.\n"
+            f"Node numbers must lie between 0 and {graph.nodes - 1:,}."
         )
-    return said.logits
+    return rows
 
 
 def export(
@@ -131,30 +171,3 @@ def export(
     result = {"run": str(run), "seed": chosen, "out": str(out), "inputs": inputs, "outputs": list(OUTPUTS)}
     words = ", ".join(f"{name} ({', '.join(map(str, shape))})" for name, shape in inputs.items())
     return result, f"The network of seed {chosen} is in {out}: {words} → {', '.join(OUTPUTS)}."
-
-
-def another_source(graph: GraphOptions, record: Record) -> GraphSource:
-    """Return the source of another graph, read as the run's graph was where both are files of tables."""
-    from gamlp.graph.readers.datasets import both_tables
-    from gamlp.graph.readers.table import is_table, open_table
-
-    files = [Path(word) for word in both_tables(graph.what, {})[0]]
-    if record.source is None or not all(map(is_table, files)):
-        return graph.source()
-    names = {name for file in files for name in open_table(file).names}
-    needed = {
-        role: name for role, name in record.source.columns.items() if role not in ("label", "split") or name in names
-    }
-    ignored = tuple(name for name in record.source.ignore if name in names)
-    return graph.source(record.source.model_copy(update={"columns": needed, "ignore": ignored}))
-
-
-def check_out(out: Path, source: GraphSource | None) -> None:
-    """Refuse to write over what is read."""
-    from gamlp.graph.readers.databases import is_database_table
-
-    place = out.resolve()
-    given = [] if source is None else [*map(Path, source.what), *([source.features] if source.features else [])]
-    given += [path.parent for path in given if is_database_table(path)]
-    if any(path.exists() and (path == place or path in place.parents) for path in given):
-        raise InputError(f"--out {out} would write over what the graph is read from.\nChoose another name.")

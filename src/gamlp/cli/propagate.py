@@ -28,6 +28,9 @@ def propagate(
     rows: Annotated[
         str | None, Option(metavar="WHICH", help="labelled, all, or a file of node numbers (.npy, or one in a line).")
     ] = None,
+    states: Annotated[
+        bool, Option("--states", help="Keep in --cache what gamlp update needs to bring the hops along.")
+    ] = False,
     method: Annotated[str | None, Option(help="Propagate as this method would.")] = None,
     recipe: Recipe = None,
     set_: Set = None,
@@ -41,22 +44,36 @@ def propagate(
         raise SettingsError("Name one place for the propagated features.\n--cache for gamlp train, or --out.")
     if overwrite and out is None:
         raise SettingsError("--overwrite was given without --out.\nA cache holds many propagations, none is replaced.")
+    if states and out is not None:
+        raise SettingsError("--states was given with --out.\nStates are kept in a cache: use --cache instead.")
     named = [f"rows={rows}"] if rows in ("labelled", "all") else []
     wanted = None if rows is None or named else read_rows(Path(rows))
     if compute.memory:
         if_interrupted("Finished blocks are kept: run it again to go on.")
     changes = asked([*(set_ or []), *named], seed, 1)
-    read, spec = new_spec(graph, compute, recipe, method, **changes, to_train=False)
+    read, spec = new_spec(graph, compute, recipe, method, **changes, to_train=False, network=True)
     started = time.perf_counter()
     pipeline = pipeline_of(spec, hop_source_of(spec, None))
     if not pipeline.method.on_hops:
         raise SettingsError(f"{spec.method} does not propagate beforehand.\nName a method on hops, as gamlp-jk.")
     split = read.split_for(seed)
+    if states:
+        keep_states(pipeline, read)
     if out is None:
         hops = pipeline.hops(read, split, rows=wanted)
     else:
         hops = written_to(out, pipeline, read, split, wanted, overwrite=overwrite)
     return made(read, hops, Path(out or compute.cache or ""), seconds=time.perf_counter() - started)
+
+
+def keep_states(pipeline: Pipeline, graph: Graph) -> None:
+    """Keep the states of the features, of which the hops are made then."""
+    from gamlp.methods.hop_network import check_living
+    from gamlp.train.living import feature_states
+
+    check_living(graph)
+    source, settings = pipeline.hop_source, pipeline.settings
+    feature_states(source, graph, settings, source.scaling(graph, settings))
 
 
 def written_to(

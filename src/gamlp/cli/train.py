@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from gamlp.cli import complete
-from gamlp.cli.begin import announce, asked, new_folder, new_spec, taken_up
-from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Recipe, Seed, Set, go_on
+from gamlp.cli.begin import announce, asked, begun_with, new_folder, new_spec, taken_up
+from gamlp.cli.options import Answer, ComputeOptions, GraphOptions, Metric, Recipe, Seed, Set, go_on
 from gamlp.cli.screen import say, screen, table
 from gamlp.errors import SettingsError
 
@@ -24,24 +24,37 @@ def train(
     ] = None,
     recipe: Recipe = None,
     set_: Set = None,
+    metric: Metric = None,
+    minutes: Annotated[
+        float | None,
+        Option(help="Time to try methods in, all seeds together; 3 for each unless told; of a portfolio.", min=0.01),
+    ] = None,
     seeds: Annotated[int, Option(help="How many seeds; a graph without a fixed split draws one for each.", min=1)] = 3,
     seed: Seed = 0,
     out: Annotated[Path | None, Option(help="The run directory; by default a new one in runs/.")] = None,
     overwrite: Annotated[bool, Option("--overwrite", help="Replace a run that is in --out.")] = False,
     resume: Annotated[Path | None, Option(help="Take up a run that was interrupted.")] = None,
+    start: Annotated[
+        Path | None,
+        Option("--from", metavar="RUN", help="Begin with a run's weights; by default on its own graph as it is now."),
+    ] = None,
     compute: ComputeOptions,
 ) -> Answer:
     """Train a method on a graph and keep everything in a run directory."""
     from gamlp.explain.report import own_page
     from gamlp.runs.run import begun, remove_run, train_together
-    from gamlp.train.distributed import joined
+    from gamlp.train.distributed import joined, launched
 
-    if resume is None:
-        read, spec = new_spec(graph, compute, recipe, method, **asked(set_, seed, seeds))
+    if start is not None and resume is None:
+        read, spec = begun_with(start, graph, compute, set_)
+    elif resume is None:
+        method = method or ("portfolio" if minutes is not None else None)
+        own = {**asked(set_, seed, seeds, metric, minutes), "network": launched()}  # whose work several ranks share
+        read, spec = new_spec(graph, compute, recipe, method, **own)
     else:
         read, spec = taken_up(resume, begun)
     folder = resume or out or new_folder(f"{read.name}-{spec.method}")
-    announce(read, spec, named=method is not None or resume is not None)
+    announce(read, spec, named=any(given is not None for given in (method, resume, start)))
     go_on("train", folder)
     if overwrite and out is None:
         raise SettingsError("--overwrite was given without --out.\nSay which run is to be replaced.")
@@ -58,19 +71,66 @@ def train(
 
 def show(result: dict[str, Any]) -> None:
     """Print the final table."""
-    from gamlp.runs.comparison_table import percent
+    from gamlp.runs.record import baseline_of, metric_of
+    from gamlp.targets.metrics import METRICS
 
     made = table(f"{result['method']} on {result['dataset']}", ("", "valid", "test"))
-    for name, words in (("accuracy", "accuracy, %"), ("macro_f1", "macro-F1, %")):
-        keys = [f"{part}_{name}" for part in ("valid", "test")]
-        made.add_row(words, *(percent(result[key], result[f"{key}_std"]) for key in keys))
-    losses = [result[f"{part}_log_loss"] for part in ("valid", "test")]
-    made.add_row("log loss", *("–" if loss is None else f"{loss:.3f}" for loss in losses))
+    for metric in (*METRICS.values(), baseline_of(result)):
+        keys = [f"{part}_{metric.name}" for part in ("valid", "test")]
+        made.add_row(metric.heading, *(metric.text(result.get(key), result.get(f"{key}_std")) for key in keys))
     screen().print(made)
+    if tried := best_run(result).get("tried"):
+        screen().print(tried_table(tried, metric_of(result)))
+    if warning := shift_warning(result):
+        say(warning)
     count = len(result["seeds"])
     spread = f"Mean ± std over {count} seeds" if count > 1 else "1 seed"
-    say(f"{spread}, {result['seconds_per_seed']:.1f} s each, {result['parameters']:,} parameters.")
+    size = f"{result['seconds_per_seed']:.1f} s each, {result['parameters']:,} parameters"
+    say(f"{spread}, {size}; chosen by validation {metric_of(result).title}.")
+    if "from" in result:
+        say(became(result))
     say(f"Everything is in {result['run']}: report.html to look at, predictions.parquet to use.")
+
+
+def shift_warning(result: dict[str, Any]) -> str | None:
+    """Say whether test nodes are unlike the validation nodes of the best seed, seen without labels."""
+    from gamlp.trust.shift import warning_of
+
+    return warning_of(best_run(result).get("trust", {}).get("shift", {}), "test nodes")
+
+
+def best_run(result: dict[str, Any]) -> dict[str, Any]:
+    """Return the result of the best seed."""
+    found: dict[str, Any] = next(run for run in result["runs"] if run["seed"] == result["best_seed"])
+    return found
+
+
+def tried_table(tried: list[dict[str, Any]], metric: Any) -> Any:
+    """Return what a portfolio tried in its best seed, and what each weighs in the mixture."""
+    made = table("Tried", ("method", f"valid {metric.title}", "weight", "s"))
+    for line in tried:
+        done = line["seconds"] is not None
+        share = f"{line['weight']:.2f}" if line["weight"] else "–"
+        took = f"{line['seconds']:.1f}" if done else "no time"
+        made.add_row(line["method"], metric.text(line["valid"]) if done else "–", share, took)
+    return made
+
+
+def became(result: dict[str, Any]) -> str:
+    """Say whether a run became better than the one that it began with."""
+    from gamlp.runs.record import metric_of
+    from gamlp.runs.start import START
+
+    metric = metric_of(result)
+    before, after = result[START.format(metric.name)], result[f"valid_{metric.name}"]
+    if before is None or after is None:
+        return f"Begun with {result['from']}; without validation nodes, nobody can say whether it became better."
+    gain = metric.better(after) - metric.better(before)
+    words = "better" if gain > 0 else "no better" if gain == 0 else "worse"
+    return (
+        f"Begun with {result['from']}, which has {metric.said(before)} on validation here ({metric.title}); "
+        f"trained again {metric.said(after)}: {words}."
+    )
 
 
 def config(
@@ -101,6 +161,7 @@ def tune(
     method: Annotated[str | None, Option(help="A method on hops; by default the recipe's.")] = None,
     recipe: Recipe = None,
     set_: Set = None,
+    metric: Metric = None,
     trials: Annotated[int | None, Option(help="How many settings to try in all; 30 unless told.", min=1)] = None,
     seeds: Annotated[int, Option(help="How many seeds each trial trains.", min=1)] = 3,
     seed: Seed = 0,
@@ -109,7 +170,7 @@ def tune(
     resume: Annotated[Path | None, Option(help="Take up the search of this study file.")] = None,
     compute: ComputeOptions,
 ) -> Answer:
-    """Search for settings by validation accuracy and write them as a recipe.
+    """Search for settings by the metric on validation, usually accuracy, and write them as a recipe.
 
     A setting given with --set stays as it is. Test labels are not read.
     """
@@ -118,7 +179,7 @@ def tune(
 
     studies.optuna_or_error()
     if resume is None:
-        read, start = new_spec(graph, compute, recipe, method, **asked(set_, seed, seeds))
+        read, start = new_spec(graph, compute, recipe, method, **asked(set_, seed, seeds, metric), network=True)
         spec = studies.SearchSpec(**dict(start), trials=trials or 30, out=out.resolve())
     else:
         words = "A search goes on as it was begun, for more --trials perhaps"
@@ -135,10 +196,13 @@ def tune(
 
 def found(result: dict[str, Any]) -> str:
     """Say what was found and how to use it."""
-    best = (
+    from gamlp.runs.record import metric_of
+
+    metric = metric_of(result)
+    best, start = (metric.said(result[f"{which}_valid_{metric.name}"]) for which in ("best", "start"))
+    words = (
         f"Best of {result['trials']} trials ({result['pruned']} given up early): "
-        f"{100 * result['best_valid_accuracy']:.2f} % on validation; "
-        f"the recipe as it was: {100 * result['start_valid_accuracy']:.2f} %."
+        f"{best} on validation ({metric.title}); the recipe as it was: {start}."
     )
     changes = [f"  {key} = {value}" for key, value in result["changes"].items()]
-    return "\n".join([best, *changes, f"Use it with: gamlp train … --recipe {result['out']}"])
+    return "\n".join([words, *changes, f"Use it with: gamlp train … --recipe {result['out']}"])

@@ -21,20 +21,18 @@ from gamlp.explain.finished_run import finished_record
 from gamlp.explain.report import own_page, render_page, text_of
 from gamlp.graph.graph import Graph
 from gamlp.runs.comparison import published_in, read_comparison
+from gamlp.runs.record import USUAL, baseline_words, metric_of
 from gamlp.runs.spec import RunSpec, Spec, command_of
 from gamlp.storage.checksums import json_digest
 from gamlp.storage.files import write_text
-from gamlp.train.metrics import mean_and_std
+from gamlp.targets.metrics import METRICS, Metric, mean_and_std
 
-MEASURED = (
-    "test_accuracy", "test_accuracy_std", "valid_accuracy", "valid_accuracy_std", "seconds_per_seed",
-    "peak_memory_bytes", "parameters",
-)  # fmt: skip
+COSTS = ("seconds_per_seed", "peak_memory_bytes", "parameters")
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """One run. Accuracies are shares from 0 to 1."""
+    """One run. Scores are shares from 0 to 1."""
 
     name: str  # the method; the folder beside it where two runs have the same
     folder: Path
@@ -47,11 +45,15 @@ class RunSummary:
         """Mean, std and seeds of everything that was scored."""
         return dict(self.record["result"])
 
-    @property
-    def tests(self) -> dict[int, float]:
-        """The test accuracy of each seed."""
-        found = {int(one["seed"]): one["test_accuracy"] for one in self.result["runs"]}
+    def tests(self, metric: Metric) -> dict[int, float]:
+        """Return the score on test of each seed."""
+        found = {int(one["seed"]): one.get(f"test_{metric.name}") for one in self.result["runs"]}
         return {seed: value for seed, value in found.items() if value is not None}
+
+    def measured(self, metric: Metric) -> dict[str, float | None]:
+        """Return mean and std of the metric on test and validation."""
+        names = [f"{part}_{metric.name}{end}" for part in ("test", "valid") for end in ("", "_std")]
+        return {name: self.result.get(name) for name in names}
 
 
 def write_comparison(folders: Sequence[Path], *, out: Path | None = None) -> Path:
@@ -77,8 +79,12 @@ def write_comparison_figures(folders: Sequence[Path], folder: Path) -> list[Path
 def render(folders: Sequence[Path], *, beside: Path) -> str:
     """Return the page; links lead to the runs' own pages from the folder `beside`."""
     entries = summaries_of(folders)
-    tested = [entry for entry in entries if entry.result["test_accuracy"] is not None]
-    best = max(tested, key=lambda entry: entry.result["test_accuracy"], default=None)
+    metric = shared_metric(entries)
+    best = max(
+        (entry for entry in entries if entry.tests(metric)),
+        key=lambda entry: metric.better(entry.result[f"test_{metric.name}"]),
+        default=None,
+    )
     first = entries[0].record
     is_one = len(folders) == 1 and (folders[0] / "comparison.json").exists()
     whole = read_comparison(folders[0]) if is_one else None
@@ -86,10 +92,13 @@ def render(folders: Sequence[Path], *, beside: Path) -> str:
     content = {
         "title": f"{len(entries)} {'runs' if len(folders) > 1 else 'methods'} on {first['dataset']}",
         "record": first,
+        "metric": metric,
+        "baseline": baseline_words(entries[0].result),
+        "others": [one for one in METRICS.values() if one != metric],
         "best": best,
         "charts": charts(entries),
-        "rows": [line(entry, best, beside) for entry in entries],
-        "seeds": sorted({seed for entry in entries for seed in entry.tests}),
+        "rows": [line(entry, best, metric, beside) for entry in entries],
+        "seeds": sorted({seed for entry in entries for seed in entry.tests(metric)}),
         "slowest": max((entry.result["seconds_per_seed"] for entry in entries), default=0) or 1,
         "largest": max((entry.result["peak_memory_bytes"] or 0 for entry in entries), default=0) or 1,
         "propagation": whole and whole.propagation_seconds,
@@ -100,17 +109,26 @@ def render(folders: Sequence[Path], *, beside: Path) -> str:
     return render_page("comparison.html.j2", content, scripts=["sort.js.j2"])
 
 
-def line(entry: RunSummary, best: RunSummary | None, beside: Path) -> dict[str, Any]:
+def shared_metric(entries: Sequence[RunSummary]) -> Metric:
+    """Return the metric that chose in all runs; where they differ, the accuracy, which every run has."""
+    names = {metric_of(entry.result).name for entry in entries}
+    return METRICS[names.pop() if len(names) == 1 else USUAL]
+
+
+def line(entry: RunSummary, best: RunSummary | None, metric: Metric, beside: Path) -> dict[str, Any]:
     """Return one run as the template wants it."""
     page, place = (entry.folder / "report.html").resolve(), beside.resolve()
     link = page.relative_to(place).as_posix() if page.exists() and page.is_relative_to(place) else None
-    relative = {"page": link, "best": entry is best, "behind": best and behind(entry, best)}
-    return {**vars(entry), "result": entry.result, "tests": entry.tests, **relative}
+    relative = {"page": link, "best": entry is best, "behind": best and behind(entry, best, metric)}
+    values = list(entry.measured(metric).values())
+    scores = {"test": values[:2], "valid": values[2:], "tests": entry.tests(metric)}
+    return {**vars(entry), "result": entry.result, **scores, **relative}
 
 
-def behind(entry: RunSummary, best: RunSummary) -> tuple[float, float | None] | None:
+def behind(entry: RunSummary, best: RunSummary, metric: Metric) -> tuple[float, float | None] | None:
     """Return mean and std of best − entry over the seeds that both have: paired, as seeds share splits."""
-    gaps = [best.tests[seed] - value for seed, value in entry.tests.items() if seed in best.tests]
+    leading = best.tests(metric)
+    gaps = [metric.better(leading[seed] - value) for seed, value in entry.tests(metric).items() if seed in leading]
     return mean_and_std(gaps) if gaps and entry is not best else None
 
 
@@ -129,7 +147,7 @@ def summaries_of(folders: Sequence[Path]) -> list[RunSummary]:
     if len(graphs) > 1:
         raise InputError(
             f"The runs are of {len(graphs)} different graphs: {', '.join(graphs.values())}.\n"
-            "Name runs of one and the same graph; accuracies of different graphs cannot be compared."
+            "Name runs of one and the same graph; scores of different graphs cannot be compared."
         )
     count = Counter(entry.name for entry in entries)
     return [replace(one, name=f"{one.name} ({one.folder.name})") if count[one.name] > 1 else one for one in entries]
@@ -155,42 +173,49 @@ def summary_of(run: Path) -> RunSummary:
 
 
 def charts(runs: Sequence[RunSummary]) -> list[Chart]:
-    """Draw the test accuracies, a dot for every seed beside mean ± std and what was published; or nothing, untested."""
-    tested = [run for run in runs if run.tests]
+    """Draw the scores on test, a dot for every seed beside mean ± std and what was published; or nothing, untested."""
+    metric = shared_metric(runs)
+    tested = [run for run in runs if run.tests(metric)]
     if not tested:
         return []
-    values = [(run.name, *(run.result[key] for key in MEASURED), run.published, run.published_std) for run in runs]
+    costs = [[run.result[key] for key in COSTS] for run in runs]
+    values = [
+        (run.name, *run.measured(metric).values(), *cost, run.published, run.published_std)
+        for run, cost in zip(runs, costs, strict=True)
+    ]
     rows = [["" if value is None else value for value in row] for row in values]
 
     def draw(axes: Axes) -> None:
         from matplotlib.ticker import MaxNLocator, PercentFormatter
 
         for place, run in enumerate(tested):
-            draw_run(axes, run, place)
-        axes.set(ylim=(len(tested) - 0.5, -0.6), yticks=[], xlabel="test accuracy")
+            draw_run(axes, run, metric, place)
+        axes.set(ylim=(len(tested) - 0.5, -0.6), yticks=[], xlabel=f"test {metric.title}")
         axes.spines["left"].set_visible(False)
         axes.xaxis.set_major_locator(MaxNLocator(6))
-        axes.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
+        if metric.higher:
+            axes.xaxis.set_major_formatter(PercentFormatter(1, symbol=" %"))
         axes.grid(axis="x")
         legend_above(axes)
 
-    header = ("name", *MEASURED, "published", "published_std")
-    return [Chart("methods", "Test accuracy of each method", header, rows, draw, size=(4.8, 1 + 0.5 * len(tested)))]
+    header = ("name", *tested[0].measured(metric), *COSTS, "published", "published_std")
+    title, size = f"Test {metric.title} of each method", (4.8, 1 + 0.5 * len(tested))
+    return [Chart("methods", title, header, rows, draw, size=size)]
 
 
-def draw_run(axes: Axes, run: RunSummary, place: int) -> None:
+def draw_run(axes: Axes, run: RunSummary, metric: Metric, place: int) -> None:
     """Draw one method on its own line, beneath its name."""
 
     def named(text: str) -> str | None:
         return text if text not in axes.get_legend_handles_labels()[1] else None
 
-    mean, std = run.result["test_accuracy"], run.result["test_accuracy_std"]
-    spread = f"{100 * mean:.2f}" + ("" if std is None else f" ± {100 * std:.2f}") + " %"
+    mean, std = run.result[f"test_{metric.name}"], run.result[f"test_{metric.name}_std"]
+    spread, tests = metric.said(mean, std), run.tests(metric)
     axes.text(0, place - 0.25, f"{label(run.name)}  {spread}", transform=axes.get_yaxis_transform())
-    axes.plot(list(run.tests.values()), [place] * len(run.tests), "o", color=ACCENT, markersize=4, alpha=0.4,
+    axes.plot(list(tests.values()), [place] * len(tests), "o", color=ACCENT, markersize=4, alpha=0.4,
               markeredgewidth=0, label=named("one seed"))  # fmt: skip
     axes.errorbar(mean, place, xerr=std, fmt="o", color=ACCENT, markersize=7, elinewidth=2.4,
                   label=named("mean ± std"))  # fmt: skip
-    if run.published is not None:
+    if run.published is not None and metric.name == USUAL:
         axes.errorbar(run.published, place + 0.2, xerr=run.published_std, fmt="D", color=SECOND, markersize=5,
                       elinewidth=1.6, label=named("published"))  # fmt: skip

@@ -15,10 +15,13 @@ import numpy as np
 from gamlp.errors import MissingFileError, SettingsError, ShapeError, StorageError
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
+from gamlp.methods.base import labels_of
 from gamlp.runs.record import read_record
 from gamlp.runs.seed import check_kept
 from gamlp.runs.spec import RunSpec, check_same_graph
 from gamlp.storage.files import Array, read_array, read_json
+from gamlp.targets.base import TargetKind
+from gamlp.targets.registry import kind_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,23 +44,38 @@ class FinishedRun:
 
     @cached_property
     def labels(self) -> Array:
-        """The label of each row, −1 where unknown; (R,)."""
+        """The label of each row, −1 where unknown; (R,), or (R, T) of several labels."""
         return np.asarray(self.graph.labels[self.rows])
 
     @cached_property
+    def known(self) -> Array:
+        """The labels of the nodes that trained, −1 for all others; (N,)."""
+        return labels_of(self.graph.labels, self.split.train)
+
+    @cached_property
     def predicted(self) -> Array:
-        """The class each row was given; (R,)."""
-        return np.asarray(self.probabilities.argmax(axis=1))
+        """The class each row was given, as labels are; (R,) or (R, T)."""
+        return self.kind.predicted(self.probabilities)
 
     @cached_property
     def confidence(self) -> Array:
-        """The probability of that class; (R,)."""
-        return np.asarray(self.probabilities.max(axis=1))
+        """The probability of that class, mean over several labels; (R,)."""
+        return self.kind.sureness(self.probabilities)
 
     @cached_property
     def right(self) -> Array:
-        """Which of the labelled test nodes were given their class; as long as `test`."""
-        return np.asarray(self.predicted[self.test] == self.labels[self.test])
+        """Which of the labelled test nodes were given their class, or all known labels; as long as `test`."""
+        same = (self.predicted[self.test] == self.labels[self.test]) | (self.labels[self.test] < 0)
+        return np.asarray(same if same.ndim == 1 else same.all(axis=1))
+
+    @property
+    def kind(self) -> TargetKind:
+        """The kind of target."""
+        return kind_of(self.graph.labels)
+
+    def words(self, labels: Array) -> list[str | None]:
+        """Return labels as words."""
+        return list(self.kind.words(labels, self.classes))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -65,9 +83,19 @@ class FinishedRun:
         return self.graph.classes
 
     @property
+    def result(self) -> dict[str, Any]:
+        """What result.json says of this seed."""
+        return dict(next(one for one in self.record["result"]["runs"] if one["seed"] == self.seed))
+
+    @property
     def stages(self) -> list[dict[str, Any]]:
-        """What result.json says of each stage of this seed."""
-        return list(next(one["stages"] for one in self.record["result"]["runs"] if one["seed"] == self.seed))
+        """What it says of each stage."""
+        return list(self.result["stages"])
+
+    @property
+    def trust(self) -> dict[str, Any]:
+        """What it says of calibration, coverage and shift (`trust.measure`); {} of a run of 0.1.0."""
+        return dict(self.result.get("trust", {}))
 
     @cached_property
     def degrees(self) -> Array:
@@ -77,7 +105,7 @@ class FinishedRun:
     @cached_property
     def test(self) -> Array:
         """Where the labelled test nodes stand among the rows; those that were not predicted are left out."""
-        labelled = self.split.test[self.graph.labels[self.split.test] >= 0]
+        labelled = self.split.test[self.kind.known(self.graph.labels[self.split.test])]
         return np.flatnonzero(np.isin(self.rows, labelled, assume_unique=True))
 
     def name_of(self, node: int) -> str:
@@ -94,8 +122,8 @@ class FinishedRun:
         return self.attention
 
 
-def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> FinishedRun:
-    """Read what a seed of a finished run left; by default the best seed on validation."""
+def open_run(graph: Graph, folder: Path, *, seed: int | None = None, memory_map: bool = False) -> FinishedRun:
+    """Read what a seed of a finished run left, or map it; by default the best seed on validation."""
     record = finished_record(folder)
     chosen = int(record["result"]["best_seed"] if seed is None else seed)
     place = folder / f"seed-{chosen}"
@@ -103,7 +131,7 @@ def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> Finished
         raise MissingFileError(f"{folder} has no seed {chosen}.\nIt has: {', '.join(map(str, record['seeds']))}.")
     check_kept(place, record=record)
     check_own_graph(record, place, graph)
-    rows, probabilities = read_array(place / "rows.npy"), read_array(place / "probabilities.npy")
+    rows, probabilities = read_array(place / "rows.npy"), read_array(place / "probabilities.npy", memory_map=memory_map)
     if (len(rows) and int(rows.max()) >= graph.nodes) or probabilities.shape[1] != len(graph.classes):
         raise ShapeError(
             f"{folder} predicts {probabilities.shape[1]} classes for nodes up to {int(rows.max()):,}; "
@@ -111,7 +139,8 @@ def open_run(graph: Graph, folder: Path, *, seed: int | None = None) -> Finished
             "The graph has changed since the run. Restore its files, or train again."
         )
     weights = place / "attention.npy"
-    attention, history = read_array(weights) if weights.exists() else None, read_json(place / "history.json")
+    attention = read_array(weights, memory_map=memory_map) if weights.exists() else None
+    history = read_json(place / "history.json")
     return FinishedRun(folder, record, graph, chosen, rows, probabilities, attention, history)
 
 

@@ -1,7 +1,8 @@
 """The story of one node: what it was given, how far it looked, and which known labels stand around it.
 
 Ring l holds the nodes at distance l. Of each ring the *training* labels are counted by class: what a method could know
-of the neighbourhood. The support is the share of the predicted class among them.
+of the neighbourhood. The support is the share of the predicted class among them; of several labels a node, that of
+nodes with the likeliest label.
 """
 
 from __future__ import annotations
@@ -53,41 +54,46 @@ class NodeStory:
 
 def explain_node(run: FinishedRun, text: str) -> NodeStory:
     """Tell the story of the node whose id, as it came in, is `text`."""
-    node = find_node(run.graph, text)
+    return story_of(run, find_node(run.graph, text), limit=LIMIT)
+
+
+def story_of(run: FinishedRun, node: int, *, limit: int) -> NodeStory:
+    """Tell the story of a node; rings for which more than `limit` entries would be read are left out."""
     place = int(np.searchsorted(run.rows, node))
     if place == len(run.rows) or run.rows[place] != node:
         raise IdError(
-            f"Node '{text}' is in the graph, but this run predicts only the {len(run.rows):,} nodes of its split.\n"
+            f"Node '{run.name_of(node)}' is in the graph, but this run predicts only the {len(run.rows):,} nodes of "
+            "its split.\n"
             "Train with --set rows=all to predict every node."
         )
-    chances, label = run.probabilities[place], int(run.labels[place])
+    chances, at = run.probabilities[place], slice(place, place + 1)
     best = np.argsort(-chances, kind="stable")[:TOP]
     weights = None if run.attention is None else run.attention[place]
-    around, cut_at = rings_of(run, node, int(best[0]), weights)
+    around, cut_at = rings_of(run, node, int(best[0]), weights, limit)
     return NodeStory(
         name=run.name_of(node),
         node=node,
         degree=int(run.degrees[place]),
         member=next((name for name in ("train", "valid", "test") if np.isin(node, getattr(run.split, name))), ""),
-        label=run.classes[label] if label >= 0 else None,
-        predicted=run.classes[best[0]],
-        confidence=float(chances[best[0]]),
+        label=run.words(run.labels[at])[0],
+        predicted=str(run.words(run.predicted[at])[0]),
+        confidence=float(run.confidence[place]),
         top={run.classes[number]: float(chances[number]) for number in best},
         rings=around,
         cut_at=cut_at,
     )
 
 
-def rings_of(run: FinishedRun, node: int, predicted: int, weights: Array | None) -> tuple[list[Ring], int | None]:
+def rings_of(
+    run: FinishedRun, node: int, predicted: int, weights: Array | None, limit: int
+) -> tuple[list[Ring], int | None]:
     """Count the training labels around a node, as far as it looks: K hops, or 2 where hops are not weighed."""
     hops = 2 if weights is None else len(weights) - 1
-    known = np.full(run.graph.nodes, -1, dtype=np.int64)
-    known[run.split.train] = run.graph.labels[run.split.train]
-    found = []
-    for hop, ids in enumerate(rings(run.graph.adjacency, node, hops=hops, limit=LIMIT)):
+    known, found = run.known, []
+    for hop, ids in enumerate(rings(run.graph.adjacency, node, hops=hops, limit=limit)):
         labels = known[ids]
-        counts = np.bincount(labels[labels >= 0], minlength=len(run.classes))
-        labelled = int(counts.sum())
+        counts = np.array([len(rows) for rows in run.kind.rows_of(labels, len(run.classes))])
+        labelled = int(run.kind.known(labels).sum())
         order = [number for number in np.argsort(-counts, kind="stable")[:TOP] if counts[number]]
         classes = {run.classes[number]: int(counts[number]) for number in order}
         support = int(counts[predicted]) / labelled if labelled else None
@@ -95,8 +101,8 @@ def rings_of(run: FinishedRun, node: int, predicted: int, weights: Array | None)
     return found, None if len(found) > hops else len(found)
 
 
-def find_node(graph: Graph, text: str) -> int:
-    """Return the node with this id; an unknown one is answered with the ids most like it."""
+def find_node(graph: Graph, text: str, *, compared: int = COMPARED) -> int:
+    """Return the node with this id; an unknown one is answered with the ids most like it, of some that begin alike."""
     if graph.names is None:
         if text.isdecimal() and int(text) < graph.nodes:
             return int(text)
@@ -107,12 +113,12 @@ def find_node(graph: Graph, text: str) -> int:
         matches = np.flatnonzero(graph.names == text)
     if len(matches):
         return int(matches[0])
-    raise IdError(f"There is no node '{text}' among the {graph.nodes:,}.\n{suggestion(text, graph.names)}")
+    raise IdError(f"There is no node '{text}' among the {graph.nodes:,}.\n{suggestion(text, graph.names, compared)}")
 
 
-def suggestion(text: str, names: Array) -> str:
+def suggestion(text: str, names: Array, compared: int) -> str:
     """Say which names are like `text`: of very many, those that begin alike are compared."""
-    alike = (name for name in map(str, names) if len(names) <= COMPARED or name.startswith(text[:2]))
-    if close := difflib.get_close_matches(text, list(islice(alike, COMPARED)), n=3, cutoff=0.6):
+    alike = (name for name in map(str, names) if len(names) <= compared or name.startswith(text[:2]))
+    if close := difflib.get_close_matches(text, list(islice(alike, compared)), n=3, cutoff=0.6):
         return f"Did you mean {' or '.join(repr(name) for name in close)}?"
     return f"Ids look like this: {', '.join(str(name) for name in names[:3])}."

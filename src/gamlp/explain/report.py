@@ -26,8 +26,10 @@ from gamlp.explain.figures import SECTIONS
 from gamlp.explain.figures.mistakes import confused_pairs
 from gamlp.explain.finished_run import FinishedRun, open_run
 from gamlp.graph.graph import Graph
+from gamlp.runs.record import baseline_of, metric_of
 from gamlp.runs.spec import RunSpec, command_of
 from gamlp.storage.files import Array, write_text
+from gamlp.targets.metrics import METRICS
 
 BUILT_IN = ("debian", "debian-hetero")  # the nodes to be classified are packages, the classes sections
 ROWS, DOUBTED, SURE = 2_000, 2_000, 0.9  # predictions shown: how many, as many doubted ones beside them, from where on
@@ -48,18 +50,22 @@ def own_page(graph: Graph, run_folder: Path) -> Path:
 def render(run: FinishedRun) -> str:
     """Return the page."""
     record = run.record
-    packages = record["dataset"] in BUILT_IN
+    packages, metric = record["dataset"] in BUILT_IN, metric_of(record["result"])
     content = {
         "title": f"{record['method']} on {record['dataset']}",
         "run": run,
         "record": record,
         "result": record["result"],
+        "metric": metric,
+        "baseline": baseline_of(record["result"]),
+        "others": [one for one in METRICS.values() if one != metric],
         "what": "packages" if packages else "nodes",
         "kind": "section" if packages else "class",
         "figures": [(section, charts) for section in SECTIONS if (charts := section.charts(run))],
         "doubted": [doubt(run, int(row)) for row in doubted(run)],
         "pairs": confused_pairs(run),
         "table": page_table(run),
+        "tried": run.result.get("tried", []),
         "settings": {key: text_of(value) for key, value in record["settings"].items()},
         "command": command_of(RunSpec.model_validate(record)),
     }
@@ -78,7 +84,7 @@ def doubted(run: FinishedRun, *, least: float = 0.0, most: int = 100) -> Array:
 
 def doubt(run: FinishedRun, row: int) -> dict[str, Any]:
     """Return one line of the list of labels that the run doubts."""
-    label, predicted = run.classes[run.labels[row]], run.classes[run.predicted[row]]
+    label, predicted = (run.words(labels[row : row + 1])[0] for labels in (run.labels, run.predicted))
     known = {"name": run.name_of(int(run.rows[row])), "degree": int(run.degrees[row])}
     return {**known, "label": label, "predicted": predicted, "confidence": float(run.confidence[row])}
 
@@ -90,16 +96,30 @@ def page_table(run: FinishedRun) -> dict[str, Any]:
     member = np.zeros(run.graph.nodes, dtype=np.int8)
     for number, name in enumerate(sets[1:], start=1):
         member[getattr(run.split, name)] = number
+    classes, predicted, labels = numbered_answers(run, chosen)
     columns = (
         [shortened(run.name_of(int(node))) for node in run.rows[chosen]],
-        run.predicted[chosen].tolist(),
+        predicted,
         [round(float(value), 4) for value in run.confidence[chosen]],
-        run.labels[chosen].tolist(),
+        labels,
         member[run.rows[chosen]].tolist(),
         run.degrees[chosen].tolist(),
     )
-    classes, rows = [shortened(name) for name in run.classes], list(zip(*columns, strict=True))
-    return {"classes": classes, "sets": sets, "total": len(run.rows), "rows": rows}
+    rows = list(zip(*columns, strict=True))
+    return {"classes": [shortened(name) for name in classes], "sets": sets, "total": len(run.rows), "rows": rows}
+
+
+def numbered_answers(run: FinishedRun, rows: Array) -> tuple[Sequence[str], list[int], list[int]]:
+    """Return answers, and the numbers of those that rows were given and have, −1 = unknown.
+
+    They are the classes; of several labels a node, every combination of labels that occurs.
+    """
+    if run.kind.dimensions == 1:
+        return run.classes, run.predicted[rows].tolist(), run.labels[rows].tolist()
+    said, true = run.words(run.predicted[rows]), run.words(run.labels[rows])
+    place = {name: at for at, name in enumerate(dict.fromkeys(word for word in (*said, *true) if word is not None))}
+    numbers = [[-1 if word is None else place[word] for word in words] for words in (said, true)]
+    return list(place), numbers[0], numbers[1]
 
 
 def chosen_rows(run: FinishedRun) -> Array:
@@ -123,9 +143,9 @@ def text_of(value: Any) -> str:
 
 def render_page(template: str, content: Mapping[str, Any], *, scripts: Sequence[str]) -> str:
     """Fill a template; `scripts` are put together into the page's one script, behind the one that switches colours."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-    loader = PackageLoader("gamlp", "explain")
+    loader = ChoiceLoader([PackageLoader("gamlp", room) for room in ("explain", "serve")])
     templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True,
                             lstrip_blocks=True)  # fmt: skip
     filters: dict[str, Any] = {"count": lambda number: f"{number:,}", "short": shortened, "mebibytes": mebibytes}

@@ -17,8 +17,10 @@ from gamlp.graph.splits import AnySplit, Split, SplitRule
 from gamlp.storage.array_reader import ArrayReader, chunks
 from gamlp.storage.files import Array, digest
 from gamlp.storage.threads import prefetch, ranges
+from gamlp.targets.registry import kind_of
 
 if TYPE_CHECKING:
+    from gamlp.graph.encode import Encoded
     from gamlp.graph.hetero import HeteroGraph, NodeType, Relation
 
 
@@ -98,8 +100,8 @@ class Graph:
 
     adjacency: Adjacency
     features: Array  # (N, F) float32, in memory or memory-mapped; F = 0 where the graph came without any
-    labels: Array  # (N,) int64, −1 = unknown
-    classes: tuple[str, ...] = ()  # the C class names, in the order of the label numbers
+    labels: Array  # (N,) int64 classes, or (N, T) int8 of 0 and 1 where a node has several labels; −1 = unknown
+    classes: tuple[str, ...] = ()  # the C class names, in the order of the label numbers, or those of the T labels
     split: AnySplit = field(default_factory=SplitRule)  # fixed, one of several, or drawn anew for each seed
     names: Array | None = None  # (N,) the ids that came in, strings or integers; None = 0…N−1
     name: str = "graph"
@@ -107,17 +109,19 @@ class Graph:
     types: tuple[NodeType, ...] = ()  # of a heterogeneous graph; a plain one has neither types nor relations
     relations: tuple[Relation, ...] = ()
     notes: tuple[str, ...] = ()  # what a reader changed and the user should know
+    encoded: Encoded | None = field(default=None, kw_only=True)  # how tables became features; None of a matrix
 
     def __repr__(self) -> str:
         kinds = f", {len(self.types)} types, {len(self.relations)} relations" if self.types else ""
-        known = int((self.labels >= 0).sum())
+        known = int(kind_of(self.labels).known(self.labels).sum())
         return f"{type(self).__name__} '{self.name}': {self.counts}{kinds}; {known:,} labels known"
 
     @property
     def counts(self) -> str:
         """How many nodes, entries, features and classes, in words."""
         sizes = {"nodes": self.nodes, "entries": self.adjacency.entries, "features": self.features.shape[1]}
-        return ", ".join(f"{count:,} {what}" for what, count in {**sizes, "classes": len(self.classes)}.items())
+        words = "classes" if self.labels.ndim == 1 else "labels a node"
+        return ", ".join(f"{count:,} {what}" for what, count in {**sizes, words: len(self.classes)}.items())
 
     @property
     def nodes(self) -> int:
@@ -177,7 +181,7 @@ class Graph:
         if self.feature_names is not None and len(self.feature_names) != self.features.shape[1]:
             given, width = len(self.feature_names), self.features.shape[1]
             raise ShapeError(f"There are {given:,} names for {width:,} features.\nGive one per column.")
-        check_labels(self.labels, self.nodes, self.classes)
+        kind_of(self.labels).check(self.labels, self.nodes, self.classes)
         if self.names is not None and len(self.names) != self.nodes:
             raise ShapeError(f"There are {len(self.names):,} node names for {self.nodes:,} nodes.\nGive one per node.")
         self.split.check(self.nodes)
@@ -186,13 +190,14 @@ class Graph:
 
 def check_trainable(graph: Graph, split: Split | None = None) -> None:
     """Refuse a graph that nothing can be learned from; `split` is that of the seed, if it is drawn already."""
-    known = np.unique(graph.labels[graph.labels >= 0])
+    kind = kind_of(graph.labels)
+    known = graph.labels[kind.known(graph.labels)]
     if not len(known):
         kinds = "" if graph.targets is None else " of the target type"
         raise SplitError(f"No node{kinds} has a label.\nAt least two classes with labelled nodes are needed to learn.")
-    if len(known) == 1:
+    if not kind.differ(known):
         raise LabelError(
-            f"All labelled nodes have the class '{graph.classes[known[0]]}'.\n"
+            f"All labelled nodes have the class '{kind.words(known[:1], graph.classes)[0]}'.\n"
             "At least two classes are needed to learn from; −1 and empty labels mean unknown and do not count."
         )
     (graph.split_for(0) if split is None else split).check_trainable(graph.labels)
@@ -237,8 +242,8 @@ def check_features(features: Array, nodes: int) -> None:
         return
     rows_a_step = max(1, 2**22 // features.shape[1])  # 16 MiB of float32 at a time, read where they are mapped
     source, steps = ArrayReader(features), ranges(nodes, rows_a_step)
-    parts = prefetch(source.block(*step, slice(0, features.shape[1])) for step in steps)
-    for (start, _), part in zip(steps, parts, strict=True):
+    parts = (source.block(*step, slice(0, features.shape[1])) for step in steps)
+    for (start, _), part in zip(steps, prefetch(parts) if len(steps) > 1 else parts, strict=True):
         check_finite(part, start)
 
 
@@ -250,16 +255,4 @@ def check_finite(rows: Array, start: int) -> None:
         raise NotFiniteError(
             f"Feature {column} of node {start + row:,} is {rows[row, column]}.\n"
             "Features must be finite numbers: fill or drop missing values first."
-        )
-
-
-def check_labels(labels: Array, nodes: int, classes: Sequence[str]) -> None:
-    """Refuse labels of the wrong length, or numbers that name no class."""
-    if labels.shape != (nodes,):
-        raise ShapeError(f"There are {len(labels):,} labels, the graph has {nodes:,} nodes.\nGive one per node, or −1.")
-    low, high = int(labels.min()), int(labels.max())
-    if low < -1 or high >= len(classes):
-        raise LabelError(
-            f"A label is {low if low < -1 else high}, there are {len(classes)} classes.\n"
-            f"Labels must lie between 0 and {len(classes) - 1}, or be −1 where unknown."
         )

@@ -17,9 +17,10 @@ from functools import cached_property
 import numpy as np
 
 from gamlp.errors import IdError, SettingsError, did_you_mean
-from gamlp.graph.graph import Adjacency, Graph, check_features, check_labels, column_order
+from gamlp.graph.graph import Adjacency, Graph, check_features, column_order
 from gamlp.graph.splits import Splits
 from gamlp.storage.files import Array, digest
+from gamlp.targets.registry import kind_of
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,7 @@ class HeteroGraph(Graph):
         for kind in self.types:
             if kind.described:
                 check_features(self.features[kind.start : kind.stop], kind.nodes)
-        check_labels(self.labels, self.nodes, self.classes)
+        kind_of(self.labels).check(self.labels, self.nodes, self.classes)
         if isinstance(self.split, Splits):
             self.split.check(self.target.nodes)
             return self

@@ -12,6 +12,7 @@ import numpy as np
 
 from gamlp.errors import IdError, ShapeError, SplitError
 from gamlp.storage.files import Array, digest
+from gamlp.targets.registry import kind_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,11 +62,12 @@ class Split(Sets):
         """Refuse a split that cannot train or choose."""
         if not len(self.train):
             raise SplitError("The split has no training node.\nMark at least one labelled node of each class as train.")
+        kind = kind_of(labels)
         for name in ("train", "valid"):
-            unknown = int((labels[self.sets[name]] < 0).sum())
+            unknown = int((~kind.known(labels[self.sets[name]])).sum())
             if unknown:
                 raise SplitError(f"{unknown:,} nodes of the {name} set have no label.\nLabel them, or leave them out.")
-        if len(np.unique(labels[self.train])) < 2:
+        if not kind.differ(labels[self.train]):
             raise SplitError("All training nodes have the same class.\nAt least two classes are needed to learn from.")
 
 
@@ -98,7 +100,8 @@ class Splits(Sets):
 class SplitRule:
     """How to draw a split from the labelled nodes: so many of each class (≥ 1), or such a share of each (< 1).
 
-    A class too small for its numbers gives half of its nodes to training and a quarter to validation.
+    A class too small for its numbers gives half of its nodes to training and a quarter to validation. Nodes with
+    several labels are drawn from as if all were of one class.
     """
 
     train: float = 0.6
@@ -121,8 +124,9 @@ class SplitRule:
         """Draw the split of `seed`; the rest of the labelled nodes are for testing. Without labels all are empty."""
         random = np.random.default_rng([seed, 0x5F17])
         parts: tuple[list[Array], list[Array], list[Array]] = ([], [], [])
-        for label in np.unique(labels[labels >= 0]):
-            members = random.permutation(np.flatnonzero(labels == label))
+        groups = kind_of(labels).strata(labels)
+        for group in np.unique(groups[groups >= 0]):
+            members = random.permutation(np.flatnonzero(groups == group))
             train, valid = self.counts(len(members))
             for part, ids in zip(parts, np.split(members, [train, train + valid]), strict=True):
                 part.append(ids)

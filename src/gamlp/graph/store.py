@@ -1,10 +1,11 @@
 """A graph directory: plain .npy arrays that any tool can map, and graph.json, which says what they must be.
 
     indptr, indices, weights?   the adjacency by rows            features   (N, F) float32
-    labels                      (N,) int64, −1 = unknown         names?     (N,) integers, or strings as UTF-8 bytes
+    labels                      (N,) int64, or (N, T) int8       names?     (N,) integers, or strings as UTF-8 bytes
     train, valid, test          node ids, where the split is fixed, masks (N, S) of S splits; else graph.json has a rule
-    graph.json                  format version, name, classes, names of the features where they have any, and of each
-                                array shape, dtype, bytes and checksum
+    columns?                    what was learned of columns that were no numbers, flat; graph.json says how it is used
+    graph.json                  format version, name, classes, names of the features where they have any, how columns
+                                became features, and of each array shape, dtype, bytes and checksum
 
 The directory is written beside its place and renamed: it is there whole or not at all. Loading maps adjacency and
 features, so a graph larger than memory opens at once; `verify` costs one pass over the files.
@@ -12,7 +13,7 @@ features, so a graph larger than memory opens at once; `verify` costs one pass o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,18 +22,31 @@ import numpy as np
 import numpy.typing as npt
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
-from gamlp.graph.graph import Adjacency, Graph, check_finite, check_labels
+from gamlp.graph.encode import Columns, Encoded
+from gamlp.graph.graph import Adjacency, Graph, check_finite
 from gamlp.graph.splits import AnySplit, Split, SplitRule, Splits
 from gamlp.storage.checksums import changed
 from gamlp.storage.directories import making
-from gamlp.storage.files import Array, array_header, digest, read_array, read_json, replacing, write_array, write_json
+from gamlp.storage.files import (
+    Array,
+    array_header,
+    digest,
+    is_older,
+    read_array,
+    read_json,
+    remember,
+    replacing,
+    write_array,
+    write_json,
+)
+from gamlp.targets.registry import kind_of
 
 VERSION = 1
 CONTENTS = "graph.json"
 MAPPED = ("indptr", "indices", "weights", "features")
 ALWAYS = ("indptr", "indices", "features", "labels")
 SETS = ("train", "valid", "test")
-ARRAYS = (*MAPPED, "labels", "names", *SETS)
+ARRAYS = (*MAPPED, "labels", "names", "columns", *SETS)
 
 
 def is_graph_folder(folder: Path) -> bool:
@@ -48,15 +62,23 @@ def save_graph(graph: Graph, folder: Path, *, overwrite: bool = False) -> None:
     with making(folder) as temporary:
         for key, array in parts(graph).items():
             write_array(temporary / f"{key}.npy", array)
-        columns = graph.feature_names
-        write_contents(temporary, name=graph.name, classes=graph.classes, split=graph.split, feature_names=columns)
+        about: dict[str, Any] = {"name": graph.name, "classes": graph.classes, "split": graph.split}
+        write_contents(temporary, **about, feature_names=graph.feature_names, encoded=graph.encoded)
 
 
-def load_graph(folder: Path, *, verify: bool = True) -> Graph:
-    """Open a graph directory; without `verify`, the checksums and the values of the features are taken on trust."""
+def load_graph(folder: Path, *, verify: bool = True, newer: bool = False) -> Graph:
+    """Open a graph directory; without `verify`, the checksums and the values of the features are taken on trust.
+
+    With `newer` instead, arrays that were not written to after graph.json are: nothing is read but what is used.
+    """
     folder = Path(folder)
     contents = read_contents(folder)
-    arrays = {key: read_part(folder, key, stored, verify=verify) for key, stored in contents["arrays"].items()}
+    arrays = {
+        key: read_part(folder, key, stored, verify=verify and not (newer and trusted(folder, key)))
+        for key, stored in contents["arrays"].items()
+    }
+    if newer:
+        check_unchanged(folder, contents, arrays)
     rule, names, columns = contents.get("split_rule"), arrays.get("names"), contents.get("feature_names")
     adjacency = Adjacency(arrays["indptr"], arrays["indices"], arrays.get("weights"))
     classes = tuple(str(name) for name in contents["classes"])
@@ -64,12 +86,28 @@ def load_graph(folder: Path, *, verify: bool = True) -> Graph:
     split = SplitRule(rule["train"], rule["valid"]) if rule else (Splits if sets[0].ndim == 2 else Split)(*sets)
     names = np.char.decode(names, "utf-8") if names is not None and names.dtype.kind == "S" else names
     columns = None if columns is None else tuple(str(name) for name in columns)
-    graph = Graph(adjacency, arrays["features"], arrays["labels"], classes, split, names, contents["name"], columns)
-    if verify:
+    encoded = None if contents.get("columns") is None else read_columns(folder, contents["columns"], arrays)
+    plain = (adjacency, arrays["features"], arrays["labels"], classes, split, names, contents["name"], columns)
+    graph = Graph(*plain, encoded=encoded)
+    if verify and not newer:
         return graph.check()
     graph.adjacency.check()
-    check_labels(graph.labels, graph.nodes, graph.classes)
+    kind_of(graph.labels).check(graph.labels, graph.nodes, graph.classes)
     return graph
+
+
+def trusted(folder: Path, key: str) -> bool:
+    """Say whether an array was left alone since graph.json was written, the last of all."""
+    path = folder / f"{key}.npy"
+    return path.is_file() and is_older(path, folder / CONTENTS)
+
+
+def check_unchanged(folder: Path, contents: dict[str, Any], arrays: dict[str, Array]) -> None:
+    """Refuse a directory that another process replaced meanwhile; hashes that are written down need no reading."""
+    if read_contents(folder) != contents:
+        raise StorageError(f"{folder} was changed by another process while it was read.\nRun it again.")
+    for key, array in arrays.items():
+        remember(array, str(contents["arrays"][key].get("checksum")))
 
 
 def check_place(folder: Path, *, overwrite: bool) -> None:
@@ -82,20 +120,44 @@ def check_place(folder: Path, *, overwrite: bool) -> None:
         raise StorageError(f"{folder} already holds a graph.\nChoose another folder, or overwrite it (overwrite=True).")
 
 
+def read_columns(folder: Path, described: Any, arrays: dict[str, Array]) -> Encoded:
+    """Return how columns became features."""
+    try:
+        return Encoded({"": Columns.from_data(described, arrays["columns"])})
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(
+            f"{folder / CONTENTS}: the columns cannot be read ({str(error).splitlines()[0]}).\n"
+            "Restore it, or make the graph again."
+        ) from error
+
+
 def write_contents(
-    folder: Path, *, name: str, classes: Sequence[str], split: AnySplit, feature_names: Sequence[str] | None
+    folder: Path,
+    *,
+    name: str,
+    classes: Sequence[str],
+    split: AnySplit,
+    feature_names: Sequence[str] | None,
+    encoded: Encoded | None = None,
+    known: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Write graph.json for the arrays that are in the folder, and return it."""
+    """Write graph.json for the arrays that are in the folder, and return it; checksums of some may be `known`."""
+    described = None
+    if encoded is not None:
+        described, learned = encoded.columns[""].data()
+        write_array(folder / "columns.npy", learned)
     paths = [folder / f"{key}.npy" for key in ARRAYS]
     arrays = {path: read_array(path, memory_map=True) for path in paths if path.exists()}
+    checksums = {path: (known or {}).get(path.stem) or digest(array) for path, array in arrays.items()}
     contents = {
         "format": "gamlp graph",
         "version": VERSION,
         "name": name,
         "classes": list(classes),
         "feature_names": None if feature_names is None else list(feature_names),
+        "columns": described,
         "split_rule": asdict(split) if isinstance(split, SplitRule) else None,
-        "arrays": {path.stem: {**describe(path, array), "checksum": digest(array)} for path, array in arrays.items()},
+        "arrays": {path.stem: {**describe(path, array), "checksum": checksums[path]} for path, array in arrays.items()},
     }
     write_json(folder / CONTENTS, contents)
     return contents
@@ -126,19 +188,19 @@ def write_by_columns(path: Path, chunks: Iterable[Array], nodes: int) -> None:
             filled += len(rows)
 
 
-def parts(graph: Graph) -> dict[str, Array]:
+def parts(graph: Graph, without: Collection[str] = ()) -> dict[str, Array]:
     """Return the arrays to be stored, by file name; names as integers, or as UTF-8 bytes of one length."""
-    adjacency, names = graph.adjacency, graph.names
+    adjacency, names = graph.adjacency, None if "names" in without else graph.names
     arrays = {
         "indptr": adjacency.indptr,
         "indices": adjacency.indices,
         "weights": adjacency.weights,
-        "features": np.ascontiguousarray(graph.features),
+        "features": None if "features" in without else np.ascontiguousarray(graph.features),
         "labels": graph.labels,
         "names": names if names is None or names.dtype.kind in "iu" else np.char.encode(names.astype(str), "utf-8"),
         **graph.split.sets,
     }
-    return {key: array for key, array in arrays.items() if array is not None}
+    return {key: array for key, array in arrays.items() if array is not None and key not in without}
 
 
 def describe(path: Path, array: Array) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Choose the settings of Correct and Smooth on validation accuracy, never on test labels, which are no argument.
+"""Choose the settings of Correct and Smooth by the metric on validation, never on test labels, which are no argument.
 
 In two rounds, not over the full product: the best correction alone; then the best smoothing, after that correction and
-after none. "Nothing" is in both rounds and wins ties, so validation accuracy cannot fall, and fewer trials on the same
-validation nodes fit them less by chance. Tuning the alphas on test accuracy is a known fault of public scripts.
+after none. "Nothing" is in both rounds and wins ties, so the score on validation cannot fall, and fewer trials on the
+same validation nodes fit them less by chance. Tuning the alphas on test accuracy is a known fault of public scripts.
 
 Cost: 12 + 1 corrections and 2 × 6 smoothings of 20 steps with the default grid, each step O(E·C). A trial is made for
 the validation nodes alone; the best correction and, at the end, what won are computed for all.
@@ -15,16 +15,15 @@ from functools import partial
 from itertools import product
 from operator import itemgetter
 
-import numpy as np
-
 from gamlp.graph.graph import Adjacency
 from gamlp.graph.splits import Split
-from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing, correct, correct_and_smooth
-from gamlp.labels.hops import check_rows, initial_labels
+from gamlp.labels.correction import CorrectAndSmooth, Correction, Smoothing, correct, correct_and_smooth, known_rows
+from gamlp.labels.hops import check_rows
 from gamlp.progress import log, progress
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.normalize import Normalization
 from gamlp.storage.files import Array
+from gamlp.targets.objective import Objective
 
 NORMALIZATIONS = tuple(Normalization(r=r, self_loops=False) for r in (0.5, 0.0, 1.0))
 ALPHAS = (0.6, 0.9)
@@ -43,8 +42,9 @@ def choose_correct_and_smooth(
     *,
     corrections: Sequence[Correction] = CORRECTIONS,
     smoothings: Sequence[Smoothing] = SMOOTHINGS,
+    objective: Objective | None = None,
 ) -> tuple[CorrectAndSmooth, Array]:
-    """Return the settings with the best validation accuracy and what they make of `probabilities` (N, C).
+    """Return the settings with the best score on validation and what they make of `probabilities` (N, C).
 
     train_labels and valid_labels have one entry per id of split.train and split.valid.
     """
@@ -53,26 +53,23 @@ def choose_correct_and_smooth(
         log.warning("Correct and smooth has no effect: there are no validation nodes to choose its settings on.")
         return CorrectAndSmooth(None, None), probabilities
     attempt = partial(correct_and_smooth, engine, probabilities, adjacency, split.train, train_labels)
-    best = (accuracy(probabilities[split.valid], valid_labels), CorrectAndSmooth(None, None))
+    objective = objective or Objective()
+    best = (objective.score(probabilities[split.valid], valid_labels)[0], CorrectAndSmooth(None, None))
     with progress("correct and smooth", total=len(corrections) + 2 * len(smoothings)) as advance:
 
         def try_out(settings: CorrectAndSmooth, corrected: Array | None = None) -> None:
             nonlocal best
             found = attempt(settings=settings, rows=split.valid, corrected=corrected)
-            best = max(best, (accuracy(found, valid_labels), settings), key=itemgetter(0))  # the first of equals
-            advance(note=f"valid {best[0]:.4f}")
+            score = objective.score(found, valid_labels)[0]
+            best = max(best, (score, settings), key=itemgetter(0))  # the first of equals
+            advance(note=objective.note(best[0]))
 
         for correction in corrections:
             try_out(CorrectAndSmooth(correction, None))
         chosen, corrected = best[1].correction, None
         if chosen is not None:
-            known = initial_labels(len(probabilities), probabilities.shape[1], split.train, train_labels)
+            known = known_rows(probabilities, split.train, train_labels)
             corrected = correct(engine, probabilities, adjacency, known, chosen)
         for start, smoothing in product(dict.fromkeys([None, chosen]), smoothings):
             try_out(CorrectAndSmooth(start, smoothing), corrected)
     return best[1], attempt(settings=best[1], corrected=corrected)
-
-
-def accuracy(probabilities: Array, labels: Array) -> float:
-    """Return the share of validation nodes that are right."""
-    return float(np.mean(probabilities.argmax(axis=1) == labels))

@@ -23,6 +23,8 @@ import torch
 from torch import Tensor, nn
 
 from gamlp.labels.distillation import Divergence, squared_difference
+from gamlp.targets.base import TargetKind
+from gamlp.targets.registry import SINGLE
 
 
 class AveragedTeacher(nn.Module):
@@ -68,18 +70,23 @@ def consistency_loss(
     threshold: float = 0.0,
     temperature: float = 1.0,
     divergence: Divergence = squared_difference,
+    kind: TargetKind = SINGLE,
 ) -> Tensor:
-    """Return L_con of rows without labels, (B, C), (B, C) → scalar; 0 where the teacher is sure of none."""
-    sure = teacher_probabilities.amax(dim=1) > threshold
+    """Return L_con of rows without labels, (B, C), (B, C) → scalar; 0 where the teacher is sure of none.
+
+    Of several labels a node, U is of nodes and labels: those of which the teacher is sure, yes or no.
+    """
+    answers = kind.questions(teacher_probabilities.detach())  # (B, Q, K)
+    sure = answers.amax(dim=-1) > threshold
     if not bool(sure.any()):
         return student_logits.sum() * 0
-    target = sharpen(teacher_probabilities[sure].detach(), temperature)
-    return divergence(target, torch.log_softmax(student_logits[sure], dim=1)).mean()
+    target = sharpen(answers[sure], temperature)
+    return divergence(target, kind.log_answers(student_logits)[sure]).mean()
 
 
 def sharpen(probabilities: Tensor, temperature: float) -> Tensor:
     """Return P^(1/T) divided by its row sums, in logarithms, so that a small T does not underflow to 0/0."""
-    return torch.softmax(probabilities.log() / temperature, dim=1)
+    return torch.softmax(probabilities.log() / temperature, dim=-1)
 
 
 def ramp_up(step: int, steps: int) -> float:

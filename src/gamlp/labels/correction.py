@@ -19,12 +19,15 @@ Smooth, the labels of neighbours are alike: with Y in place of Z' on training no
 
 Each step is one propagation of C columns: O(E·C), by whatever engine. Rows are divided by their sums at the end, which
 changes no argmax. Without a known label there is no error to spread, and the predictions are smoothed as they are.
+Several labels a node: yes and no are spread apart, 2T columns, and p = yes / (yes + no), or the label's base rate where
+neither has come; corrected and smoothed values are cut off at 0 and 1, not divided; gaps have no error.
 Only training labels are arguments: the original may smooth with validation labels as well, this does not.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,9 +35,10 @@ from gamlp.graph.graph import Adjacency
 from gamlp.labels.hops import initial_labels
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.normalize import Normalization
-from gamlp.propagate.sources import SparseRows, WithRows
+from gamlp.propagate.sources import OneHotRows, SparseRows, WithRows
 from gamlp.propagate.spec import Propagation, Restart
 from gamlp.storage.files import Array
+from gamlp.targets.registry import kind_of
 
 SYMMETRIC = Normalization(r=0.5, self_loops=False)  # "DAD"; r = 0 is "DA", the mean of the neighbours, r = 1 is "AD"
 
@@ -52,11 +56,34 @@ def label_propagation(
     rows: Array | None = None,
 ) -> Array:
     """Return probabilities of `rows`, None = all, (R, C) float32; by default Â is symmetric, without self-loops."""
-    start = initial_labels(adjacency.nodes, classes, train_ids, train_labels)
+    votes = kind_of(train_labels).votes(train_labels, classes)
+    more: dict[str, Any] = {"alpha": alpha, "steps": steps, "normalization": normalization, "rows": rows}
+    scores = spread_votes(engine, adjacency, train_ids, votes, **more)
+    return kind_of(train_labels).counted(scores, otherwise=class_shares(train_labels, classes))
+
+
+def spread_votes(
+    engine: Engine,
+    adjacency: Adjacency,
+    train_ids: Array,
+    votes: Array,
+    *,
+    alpha: float,
+    steps: int,
+    normalization: Normalization,
+    rows: Array | None = None,
+) -> Array:
+    """Return Y^(steps) of `rows`, None = all, (R, V), from the votes of the training nodes."""
+    start = SparseRows(adjacency.nodes, votes.shape[1], train_ids, votes)
     spec = Propagation(steps, normalization, rows=rows, keep="last", restart=Restart(alpha))
-    scores = engine.transient().propagate(adjacency, start, spec).values[:, -1]
-    shares = start.rows.sum(axis=0) / len(train_ids) if len(train_ids) else np.full(classes, 1 / classes)
-    return to_probabilities(scores, otherwise=shares)
+    return engine.transient().propagate(adjacency, start, spec).values[:, -1]
+
+
+def class_shares(labels: Array, classes: int) -> Array:
+    """Return the share of each class, or of the positives of each label, among known labels, (C,); even without any."""
+    kind = kind_of(labels)
+    votes = kind.votes(labels, classes).sum(axis=0, keepdims=True)
+    return np.asarray(kind.counted(votes, otherwise=np.full(classes, 1 / classes, np.float32))[0])
 
 
 @dataclass(frozen=True)
@@ -102,7 +129,7 @@ def correct_and_smooth(
     train_labels has one entry per id; `corrected` (N, C) is what smoothing starts from, if it was computed before.
     """
     settings = settings or CorrectAndSmooth()
-    known = initial_labels(len(probabilities), probabilities.shape[1], train_ids, train_labels)
+    known = known_rows(probabilities, train_ids, train_labels)
     before = probabilities if rows is None else probabilities[rows]
     correction = settings.correction if len(known.ids) else None
     if settings.smoothing is not None:
@@ -115,11 +142,17 @@ def correct_and_smooth(
         scores = correct(engine, probabilities, adjacency, known, correction, rows)
     else:
         return before
-    return to_probabilities(scores, otherwise=before)
+    return kind_of(train_labels).bounded(scores, otherwise=before)
+
+
+def known_rows(probabilities: Array, train_ids: Array, train_labels: Array) -> OneHotRows:
+    """Return the truth of the training nodes as rows; what is not known of them is as it was predicted."""
+    nodes, classes = probabilities.shape
+    return initial_labels(nodes, classes, train_ids, train_labels, otherwise=probabilities[train_ids])
 
 
 def correct(
-    engine: Engine, scores: Array, adjacency: Adjacency, known: SparseRows, how: Correction, rows: Array | None = None
+    engine: Engine, scores: Array, adjacency: Adjacency, known: OneHotRows, how: Correction, rows: Array | None = None
 ) -> Array:
     """Return `scores` (N, C) of `rows` with the spread errors of the known nodes added to them, (R, C)."""
     start = SparseRows(*known.shape, known.ids, known.rows - scores[known.ids])
@@ -140,16 +173,8 @@ def autoscale(errors: Array, sigma: float) -> Array:
 
 
 def smooth(
-    engine: Engine, scores: Array, adjacency: Adjacency, known: SparseRows, how: Smoothing, rows: Array | None = None
+    engine: Engine, scores: Array, adjacency: Adjacency, known: OneHotRows, how: Smoothing, rows: Array | None = None
 ) -> Array:
     """Return `scores` (N, C) of `rows` spread with the truth in place of the known rows, (R, C)."""
     spec = Propagation(how.steps, how.normalization, rows=rows, keep="last", restart=Restart(how.alpha))
     return engine.transient().propagate(adjacency, WithRows(scores, known.ids, known.rows), spec).values[:, -1]
-
-
-def to_probabilities(scores: Array, otherwise: Array) -> Array:
-    """Divide the rows of `scores` (R, C), negative ones as 0, by their sums; `otherwise` fills rows without a score."""
-    positive = scores.clip(0, None)
-    sums = positive.sum(axis=1, keepdims=True)
-    known = sums > 0
-    return np.where(known, positive / np.where(known, sums, 1), otherwise).astype(np.float32, copy=False)

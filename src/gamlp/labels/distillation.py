@@ -18,22 +18,29 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-Divergence = Callable[[Tensor, Tensor], Tensor]  # target P (B, C), log Q (B, C) → (B,)
+from gamlp.targets.base import TargetKind
+from gamlp.targets.registry import SINGLE
+
+Divergence = Callable[[Tensor, Tensor], Tensor]  # target P (…, K), log Q (…, K) → (…)
 
 
 def squared_difference(target: Tensor, student_log: Tensor) -> Tensor:
     """Return Σ_j (P_j − Q_j)² by rows: bounded, so it forgives a wrong teacher."""
-    return (target - student_log.exp()).square().sum(dim=1)
+    return (target - student_log.exp()).square().sum(dim=-1)
 
 
 def kl_divergence(target: Tensor, student_log: Tensor) -> Tensor:
     """Return Σ_j P_j log(P_j / Q_j) by rows, finite for hard targets too."""
-    return (torch.xlogy(target, target) - target * student_log).sum(dim=1)
+    return (torch.xlogy(target, target) - target * student_log).sum(dim=-1)
 
 
-def distillation_loss(student_logits: Tensor, teacher: Tensor) -> Tensor:
-    """Return L_KD, (B, C), (B, C) → scalar; finite for hard teachers too, and 0 for an empty batch."""
+def distillation_loss(student_logits: Tensor, teacher: Tensor, *, kind: TargetKind = SINGLE) -> Tensor:
+    """Return L_KD, (B, C), (B, C) → scalar; finite for hard teachers too, and 0 for an empty batch.
+
+    Of several labels a node, L_KD is the mean over the labels of that of yes and no; gaps of the teacher (NaN) are 0.
+    """
     if not len(teacher):
         return student_logits.sum() * 0
-    confidence = teacher.amax(dim=1)  # α (B,)
-    return (confidence * kl_divergence(teacher, torch.log_softmax(student_logits, dim=1))).mean()
+    target = kind.questions(teacher)  # (B, Q, K)
+    confidence = target.amax(dim=-1)  # α (B, Q)
+    return (confidence * kl_divergence(target, kind.log_answers(student_logits))).mean()

@@ -3,8 +3,9 @@
     Ŷ⁰_i = one-hot(y_i)  for training nodes,    P_i  for reliable nodes,    0  otherwise
     Ŷ^(k+1) = Â Ŷ^(k),    given to the network: Ŷ^(K)
 
-At the first stage no node is reliable. A node that is named twice is a training node: a true label is never replaced
-by a prediction. Ŷ⁰ costs C float32 for each of these nodes; the zeros are not stored.
+Several labels a node: 1 for those it has, 0 for those it has not and for gaps. At the first stage no node is reliable.
+A node that is named twice is a training node: a true label is never replaced by a prediction. Ŷ⁰ costs a class for each
+training node, or C float32 where it has several labels, and C float32 for each reliable one; no zero is stored.
 
 With folds = 1 this is the paper's. A walk of K ≥ 2 steps can return, so a training node then finds a share (Â^K)_ii of
 its own label in its input; validation and test nodes never do, and a network that learns to read this share learns
@@ -28,9 +29,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gamlp.errors import LabelError, SettingsError, ShapeError
-from gamlp.propagate.sources import SparseRows
+from gamlp.propagate.sources import NO_IDS, OneHotRows, SparseRows
 from gamlp.storage.files import Array
 from gamlp.storage.threads import ranges
+from gamlp.targets.registry import kind_of
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Adjacency
@@ -48,22 +50,29 @@ def initial_labels(
     *,
     reliable_ids: Array | None = None,
     reliable_probabilities: Array | None = None,
-) -> SparseRows:
-    """Return Ŷ⁰ (N, C); train_labels and reliable_probabilities have one row per id beside them."""
+    otherwise: Array | None = None,
+) -> OneHotRows:
+    """Return Ŷ⁰ (N, C); train_labels and reliable_probabilities have one row per id beside them.
+
+    Gaps in several labels a node are 0, or as in `otherwise`, which has one row per training id.
+    """
     check_rows(train_ids, train_labels, "training")
+    ids, rows = NO_IDS, np.zeros((0, classes), np.float32)
+    if reliable_ids is not None and reliable_probabilities is not None:
+        check_rows(reliable_ids, reliable_probabilities, "reliable")
+        others = ~np.isin(reliable_ids, train_ids)
+        ids, rows = reliable_ids, reliable_probabilities
+        ids, rows = (ids, rows) if others.all() else (ids[others], rows[others])
+    if train_labels.ndim > 1:  # several labels a node: no row is one-hot
+        ids, rows = np.concatenate([train_ids, ids]), np.nan_to_num(rows)
+        rows = np.concatenate([kind_of(train_labels).rows(train_labels, classes, otherwise), rows])
+        return OneHotRows(nodes, classes, NO_IDS, NO_IDS, SparseRows(nodes, classes, ids, rows))
     if len(train_labels) and not 0 <= int(train_labels.min()) <= int(train_labels.max()) < classes:
         raise LabelError(
             f"Training labels run from {train_labels.min()} to {train_labels.max()}, there are {classes} classes.\n"
             f"Those of training nodes must lie between 0 and {classes - 1}."
         )
-    ids, rows = np.asarray(train_ids, np.int64), np.zeros((len(train_labels), classes), np.float32)
-    rows[np.arange(len(rows)), train_labels] = 1
-    if reliable_ids is not None and reliable_probabilities is not None:
-        check_rows(reliable_ids, reliable_probabilities, "reliable")
-        others = ~np.isin(reliable_ids, train_ids)
-        ids = np.concatenate([ids, reliable_ids[others]])
-        rows = np.concatenate([rows, reliable_probabilities[others]])
-    return SparseRows(nodes, classes, ids, rows)
+    return OneHotRows(nodes, classes, train_ids, train_labels, SparseRows(nodes, classes, ids, rows))
 
 
 def check_rows(ids: Array, rows: Array, name: str) -> None:
@@ -78,7 +87,7 @@ def check_rows(ids: Array, rows: Array, name: str) -> None:
 def label_hops(
     engine: Engine,
     adjacency: Adjacency,
-    initial: SparseRows,
+    initial: OneHotRows,
     spec: Propagation,
     *,
     train_ids: Array,
@@ -86,7 +95,7 @@ def label_hops(
     folds: int = 1,
     seed: int = 0,
 ) -> Array:
-    """Return Ŷ^(K) of spec.rows, out of fold for training nodes: initial (N, C) → (R, C) float32.
+    """Return Ŷ^(K) of spec.rows, out of fold for training nodes: initial (N, C) → (R, C) as the spec stores them.
 
     With `weights` (K+1,), of hops 0 … K, their weighted sum.
     """
@@ -94,10 +103,10 @@ def label_hops(
         raise SettingsError(f"The labels are to be dealt into {folds} parts.\nGive 1 for plain label hops, or more.")
     spec = replace(spec, keep="last" if weights is None else "all", stationary=False)
 
-    def propagated(labels: SparseRows) -> Array:
+    def propagated(labels: OneHotRows) -> Array:
         values = engine.transient().propagate(adjacency, labels, spec).values  # (R, 1 or K+1, C)
         if weights is None:
-            return values[:, -1].astype(np.float32, copy=False)
+            return values[:, -1]
         return np.asarray(np.einsum("rkc,k->rc", values, weights), dtype=np.float32)
 
     if folds == 1:
@@ -107,7 +116,7 @@ def label_hops(
     part_of_row = part_of if spec.rows is None else part_of[spec.rows]  # (R,)
     result = np.zeros((len(part_of_row), initial.shape[1]), np.float32)
     for part in range(folds + 1):
-        labels = initial.only(part_of[initial.ids] == part)
+        labels = initial.only(part_of == part)
         if len(labels.ids):
             hop = propagated(labels)
             for first, last in ranges(len(result), ROWS_AT_ONCE):

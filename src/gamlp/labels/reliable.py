@@ -10,6 +10,10 @@ candidates, with their most likely class as a hard label, and the label input is
 
     V_l' = V_l ∪ V_r,    y_i = argmax_j P_ij
 
+Of several labels a node, each is trusted for itself: where max(p, 1 − p) > ε. A node is reliable if one of its labels
+is; the others are gaps in its row, which teach nothing and are 0 as input. A label that hardly any node has is trusted
+to be absent nearly everywhere, by its base rate alone: raise ε there.
+
 In reliable label utilization the soft rows are the input, and a weighted divergence, not a hard label, is the target.
 """
 
@@ -20,31 +24,28 @@ import numpy as np
 from gamlp.errors import SettingsError
 from gamlp.labels.hops import check_rows
 from gamlp.storage.files import Array
+from gamlp.targets.base import TargetKind
+from gamlp.targets.registry import SINGLE, kind_of
 
 
-def soften(logits: Array, temperature: float) -> Array:
-    """Return softmax(logits / T) by rows, (R, C) → (R, C) float32; a small T hardens, and never overflows."""
+def soften(logits: Array, temperature: float, *, kind: TargetKind = SINGLE) -> Array:
+    """Return softmax(logits / T) by rows, or the link of another kind of target, (R, C) → (R, C) float32."""
     if not temperature > 0:
         raise SettingsError(f"The temperature is {temperature}.\nIt must be above 0; 1 leaves the softmax as it is.")
-    below_top = logits.astype(np.float32)
-    below_top -= below_top.max(axis=1, keepdims=True)  # before the division: the top stays exactly 0
-    with np.errstate(over="ignore"):  # −∞ is the right exponent of a class that T rules out
-        probabilities = np.exp(below_top / np.float32(temperature))
-    probabilities /= probabilities.sum(axis=1, keepdims=True)
-    return np.asarray(probabilities)
+    return kind.probabilities(logits, temperature)
 
 
-def is_reliable(probabilities: Array, threshold: float) -> Array:
+def is_reliable(probabilities: Array, threshold: float, *, kind: TargetKind = SINGLE) -> Array:
     """Say for each row whether its top probability exceeds the threshold, (R, C) → (R,) bool; 0 trusts every row."""
     if threshold <= 0:
         return np.ones(len(probabilities), dtype=bool)
-    return np.asarray(probabilities.max(axis=1) > threshold)
+    return np.asarray((kind.confidence(probabilities) > threshold).any(axis=1))
 
 
-def reliable_set(probabilities: Array, candidates: Array, threshold: float) -> Array:
+def reliable_set(probabilities: Array, candidates: Array, threshold: float, *, kind: TargetKind = SINGLE) -> Array:
     """Return the candidates that can be trusted, in their order; row i of `probabilities` is candidates[i]."""
     check_rows(candidates, probabilities, "candidate")
-    return np.asarray(candidates[is_reliable(probabilities, threshold)])
+    return np.asarray(candidates[is_reliable(probabilities, threshold, kind=kind)])
 
 
 def enlarged_training_set(
@@ -56,7 +57,8 @@ def enlarged_training_set(
     """
     check_rows(candidates, probabilities, "candidate")
     check_rows(train_ids, train_labels, "training")
-    new = is_reliable(probabilities, threshold) & ~np.isin(candidates, train_ids)
+    kind = kind_of(train_labels)
+    new = is_reliable(probabilities, threshold, kind=kind) & ~np.isin(candidates, train_ids)
     ids = np.concatenate([train_ids, candidates[new]])
-    labels = np.concatenate([train_labels, probabilities[new].argmax(axis=1).astype(train_labels.dtype)])
-    return ids, labels
+    taken = kind.answered(kind.trusted(probabilities[new], threshold))
+    return ids, np.concatenate([train_labels, taken.astype(train_labels.dtype)])

@@ -3,11 +3,12 @@
     lines    L = ⌈F·b / 64⌉ cache lines in a row of features stored with b bytes, cut into blocks of l lines
     a hop    of one block: E·t(l, s) + 2·s / stream,   t: seconds an entry, rows of l lines in a state of s = 64·N·l
     reading  of the adjacency, A = 4E + 8N bytes, while the hop computes: the longer of the two counts
+    last     hop: of the wanted rows alone where these are few, a share R/N of the entries
     results  R·(K+1)·F·b bytes: copied once without a memory limit; written, read and joined within one
 
 t is measured at two widths and a few sizes (`measure`), linear in the width and in the logarithm of the size between
-and beyond them: larger states miss more of the processor's caches and tables. docs/cost-model.md has the whole, with
-what was measured.
+and beyond them: larger states miss more of the processor's caches and tables. How wide a block may be is the
+processor's too: the wider of the widths that were measured. docs/cost-model.md has the whole, with what was measured.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from gamlp.storage.sizes import format_size
 from gamlp.storage.threads import ranges
 
 LINE = 64
-WIDEST = 7  # lines of a block of float32: what the registers of most processors hold
+FEW = 0.5  # share of wanted rows up to which the last hop sums these alone (`propagate.block`)
 CHUNKS = 8 * 2**26  # bytes of the adjacency and of features on their way, at most
 
 
@@ -45,6 +46,11 @@ class Constants:
     disk_read: float
     disk_write: float
     sgemm: float
+    processor: str = ""  # that all this was measured on
+
+    def widest(self, item: int) -> int:
+        """Return the most lines of a block whose values have so many bytes: its sums stay in registers, as float32."""
+        return max(one.lines for one in self.gathers) * item // 4
 
     def seconds_an_entry(self, lines: float, state: float) -> float:
         """Return t(l, s)."""
@@ -80,9 +86,9 @@ class Work:
         return ceil(self.features * self.item / LINE)
 
     @property
-    def widest(self) -> int:
-        """Return the most lines of a block: the sums of its columns stay in registers, as float32."""
-        return WIDEST * self.item // 4
+    def last(self) -> float:
+        """Return the share of the entries that the last hop reads."""
+        return self.rows / self.nodes if self.rows <= FEW * self.nodes else 1.0
 
     @property
     def adjacency(self) -> int:
@@ -126,10 +132,11 @@ def predict(
 
 def unlimited(work: Work, constants: Constants) -> Cost:
     """Return the cost of the local engine without a memory limit."""
-    blocks = ceil(work.lines / work.widest)
+    blocks = ceil(work.lines / constants.widest(work.item))
     width = ceil(work.lines / blocks)
     widths = [last - first for first, last in ranges(work.lines, width)]
-    compute = work.hops * sum(hop_seconds(work, constants, lines) for lines in widths)
+    passes = work.hops - 1 + work.last if work.hops else 0
+    compute = passes * sum(hop_seconds(work, constants, lines) for lines in widths)
     seconds = compute + (4 * work.nodes * work.features + work.result) / constants.stream
     held = work.graph + work.result + 2 * LINE * width * work.nodes + 12 * work.nodes
     return Cost("local", seconds, held, work.graph, blocks)
@@ -150,7 +157,7 @@ def on_cluster(
     """
     fit = fit or max(1, ram // memory)
     at_once = min(machines * fit, work.lines)
-    width = min(block_lines(work, memory), ceil(work.lines / at_once))
+    width = min(block_lines(work, constants, memory), ceil(work.lines / at_once))
     widths = [last - first for first, last in ranges(work.lines, width)]
     busiest = widths[:: min(machines, len(widths))]  # the blocks of the machine that has most
     tasks, held = min(fit, len(busiest)), min(memory, 2 * LINE * width * work.nodes + CHUNKS + 12 * work.rows)
@@ -174,17 +181,18 @@ def block_seconds(work: Work, constants: Constants, lines: int, *, cached: bool)
     `cached` files are in the system's cache, and reading them is a copy in memory.
     """
     read = constants.stream / 2 if cached else constants.disk_read
-    hop = max(hop_seconds(work, constants, lines), work.adjacency / read)
+    compute, reading = hop_seconds(work, constants, lines), work.adjacency / read
+    hops = (work.hops - 1) * max(compute, reading) + max(work.last * compute, reading) if work.hops else 0
     passes = 1 if work.storage == "float32" else 2  # float16 looks for the largest value first
     share = lines / work.lines  # features lie by columns, as the import writes them
     features = passes * 4 * work.nodes * work.features * share / read
-    return features + work.hops * hop + work.result * share / constants.disk_write
+    return features + hops + work.result * share / constants.disk_write
 
 
-def block_lines(work: Work, memory: int) -> int:
+def block_lines(work: Work, constants: Constants, memory: int) -> int:
     """Return the lines of a block that fit: two states beside the chunks and the wanted rows."""
     room = memory - min(CHUNKS, memory // 8) - min(2**28, memory // 16) - 12 * work.rows
-    lines = min(work.widest, work.lines, room // (2 * LINE * work.nodes))
+    lines = min(constants.widest(work.item), work.lines, room // (2 * LINE * work.nodes))
     if lines < 1:
         needed = 2 * LINE * work.nodes + 12 * work.rows
         raise SettingsError(

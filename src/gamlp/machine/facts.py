@@ -25,6 +25,7 @@ EXTRAS = {  # extra → the package it brings, what it is for
     "ray": ("ray", "propagation on a cluster"),
     "tune": ("optuna", "gamlp tune"),
     "tensorboard": ("tensorboard", "learning curves in TensorBoard"),
+    "serve": ("starlette", "gamlp serve"),
     "docs": ("mkdocs-material", "building the documentation"),
 }
 WIDE = {"sse4.2", "avx", "avx2", "avx512f", "avx512vl", "avx512fp16", "f16c", "fma", "neon"}
@@ -38,7 +39,7 @@ def machine_facts(folder: Path) -> dict[str, Any]:
 
     huge_pages = _read("/sys/kernel/mm/transparent_hugepage/enabled").partition("[")[2].partition("]")[0]
     return {
-        "processor": _line("/proc/cpuinfo", "model name") or platform.processor() or platform.machine(),
+        "processor": processor_name(),
         "processors": os.cpu_count(),
         "threads": available(),
         "memory_bytes": memory_bytes(),
@@ -50,6 +51,13 @@ def machine_facts(folder: Path) -> dict[str, Any]:
         "gpus": [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())],
         "system": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
     }
+
+
+def processor_name() -> str:
+    """Return what the system calls its processor, with family and model where that says little (AMD EPYC)."""
+    name = _line("/proc/cpuinfo", "model name") or platform.processor() or platform.machine()
+    family, model = (_line("/proc/cpuinfo", word) for word in ("cpu family", "model\t"))
+    return f"{name} (family {family}, model {model})" if family and model else name
 
 
 def extras() -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ import torch
 
 from gamlp.errors import StorageError
 from gamlp.machine.cost import Constants, Gather
-from gamlp.machine.facts import free_bytes
+from gamlp.machine.facts import free_bytes, processor_name
 from gamlp.propagate import kernels
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import LINE, empty, prefaulted
@@ -45,7 +45,8 @@ def measure(folder: Path, *, sizes: tuple[int, ...] | None = None, disk_bytes: i
         stream = stream_bytes(run)
     reads, writes = disk_speeds(folder, disk_bytes)
     matrix = torch.ones(1024, 1024)
-    return Constants(gathers, stream, reads, writes, sgemm=2 * 1024**3 / best(lambda: matrix @ matrix, 5))
+    product = 2 * 1024**3 / best(lambda: matrix @ matrix, 5)
+    return Constants(gathers, stream, reads, writes, product, processor_name())
 
 
 def third_size(free: int) -> tuple[int, ...]:

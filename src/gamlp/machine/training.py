@@ -1,4 +1,4 @@
-"""About how long a training will take, from the numbers of a network and the speed of a matrix product.
+"""About how long a training will take, and how much memory, from the numbers of a network and a matrix product's speed.
 
     a row of hops      2·P operations forward, 4·P backward, P parameters: each of them is used once a row
     an epoch           training rows forward and backward, validation rows forward every `evaluate_every` epochs; from
@@ -7,6 +7,11 @@
     all rows           forward once a stage
 
 Epochs are the most there can be: early stopping ends sooner. Propagation and labels are not in it.
+
+Memory, in float32: 5·P for weights, gradients, Adam's two and the best weights; of a row of a batch, (K+1)·(6·F + 12·H)
+where each hop has a net, else (K+1)·6·F + 14·H, as measured with the published networks, within a quarter; of every
+predicted row, C four times over; 24 bytes a node; and Python with its libraries. A step cannot be cut, so this is the
+least that `--memory` can be kept with; propagation takes what is left.
 """
 
 from __future__ import annotations
@@ -16,35 +21,71 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gamlp.graph.graph import Graph
+    from gamlp.graph.splits import Split
     from gamlp.runs.spec import RunSpec
 
 SHARE = 0.3  # of the speed of a large product that a training step reaches
 SIZE = 384  # of the product that is timed
+STEP = 0.003  # seconds that an epoch takes beside its products
 
 
 def training_seconds(graph: Graph, spec: RunSpec) -> float | None:
-    """Return about how many seconds all seeds take at most; None where it is not a network on hops."""
-    import torch
-
+    """Return about how many seconds all seeds take at most; None where it is not known."""
     from gamlp.methods import method_named
-    from gamlp.model import build_network, count_parameters
-    from gamlp.train.hop_source import relation_subsets
 
     method = method_named(spec.method)
-    if not method.on_hops or spec.device != "cpu":
-        return None
-    settings: Any = method.settings_from(spec.settings)
-    split, width = graph.split_for(spec.seeds[0]), settings.components or graph.features.shape[1]
-    subsets = len(relation_subsets(graph, settings))
-    with torch.device("meta"):  # counted, not built
-        network = build_network(settings, features=width, classes=max(2, len(graph.classes)), subsets=subsets)
+    found = method.expected_seconds(graph, graph.split_for(spec.seeds[0]), method.settings_from(spec.settings))
+    return None if found is None or spec.device != "cpu" else len(spec.seeds) * found
+
+
+def network_seconds(graph: Graph, split: Split, settings: Any) -> float:
+    """Return about how many seconds a network on hops trains at most."""
+    parameters = parameters_of(graph, settings)
     epochs, rows = sum(settings.epochs), graph.nodes if graph.targets is None else len(graph.targets)
     valid = len(split.valid) / settings.evaluate_every
     candidates = rows if settings.reliable_from == "all" else len(split.valid) + len(split.test)
     drawn = min(settings.unlabelled_rows or candidates, candidates)
     taught = (epochs - settings.epochs[0]) * 6 * drawn + (epochs * 8 * drawn if settings.consistency else 0)
     passes = epochs * (6 * len(split.train) + 2 * valid) + taught + 2 * rows * len(settings.epochs)
-    return float(len(spec.seeds) * passes * count_parameters(network) / (SHARE * operations_a_second()))
+    return float(passes * parameters / (SHARE * operations_a_second()) + STEP * epochs)
+
+
+def training_bytes(graph: Graph, spec: RunSpec) -> int | None:
+    """Return about how much memory the process needs at least; None where it is not known."""
+    from gamlp.methods import method_named
+
+    method = method_named(spec.method)
+    found = method.expected_bytes(graph, graph.split_for(spec.seeds[0]), method.settings_from(spec.settings))
+    return None if spec.device != "cpu" else found
+
+
+def network_bytes(graph: Graph, split: Split, settings: Any) -> int:
+    """Return about how much memory a network on hops needs at least."""
+    from gamlp.storage.memory import FLOOR
+    from gamlp.train.hop_source import wanted_rows
+
+    width = settings.components or graph.features.shape[1]
+    wanted = wanted_rows(graph, split, settings)
+    rows, classes = graph.nodes if wanted is None else len(wanted), len(graph.classes)
+    hops, hidden = settings.hops + 1, settings.hidden
+    row = hops * (6 * width + 12 * hidden) if settings.hop_layers else hops * 6 * width + 14 * hidden
+    batch = min(settings.batch_size, rows) * (row + 4 * classes) * (2 if settings.consistency else 1)
+    smoothed = 6 if settings.correct_and_smooth else 4
+    floats: int = 5 * parameters_of(graph, settings) + batch + smoothed * rows * classes
+    return FLOOR * 2 // 3 + 24 * graph.nodes + 4 * floats
+
+
+def parameters_of(graph: Graph, settings: Any) -> int:
+    """Return how many parameters the network has; it is counted, not built."""
+    import torch
+
+    from gamlp.model import build_network, count_parameters
+    from gamlp.train.hop_source import relation_subsets
+
+    width, subsets = settings.components or graph.features.shape[1], len(relation_subsets(graph, settings))
+    with torch.device("meta"):
+        network = build_network(settings, features=width, classes=max(2, len(graph.classes)), subsets=subsets)
+    return count_parameters(network)
 
 
 def operations_a_second() -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gamlp.message_passing.settings import COMMON, FEATURELESS, Options
 from gamlp.methods.base import Context, FittedMethod, Method, rows_of, scaling_from, scaling_tensors
-from gamlp.settings import checked
+from gamlp.settings import TARGET, checked
 from gamlp.train.prediction import Prediction
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ class MessagePassing(Method):
         return COMMON | set(self.declared.defaults)
 
     def shared(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Take of a recipe's common settings how featureless types are filled; all else is its own."""
-        return {key: value for key, value in values.items() if key in FEATURELESS}
+        """Take of a recipe's common settings how featureless types are filled, and what chooses."""
+        return {key: value for key, value in values.items() if key in FEATURELESS | TARGET}
 
     def settings_from(self, values: Mapping[str, Any]) -> Options:
         """Check the settings."""
@@ -50,7 +50,8 @@ class MessagePassing(Method):
         from gamlp.message_passing.fit import fit
 
         filled = replace(graph, features=context.source.features(graph, settings))
-        done = fit(self.base, filled, split, options=settings, seed=context.seed, device=context.device)
+        more: dict[str, Any] = {"seed": context.seed, "device": context.device, "objective": context.objective}
+        done = fit(self.base, filled, split, options=settings, **more)
         fitted = FittedMessagePassing(self.base, settings, done.scaling, done.state, context)
         rows = rows_of(graph)
         fitted.prediction = Prediction(rows, done.probabilities[rows])
@@ -69,6 +70,7 @@ class LabelledMessagePassing(MessagePassing):
     """Message passing over features and labels."""
 
     additions: ClassVar[Collection[str]] = ("+reuse", "+cs")
+    several_labels: ClassVar[bool] = False
 
 
 class RelationalMessagePassing(MessagePassing):
@@ -98,7 +100,8 @@ class FittedMessagePassing(FittedMethod):
         network.load_state_dict(self.weights)
         wanted = rows_of(graph, rows)
         said = logits(network, network.seen(source.view, known))
-        return Prediction(wanted, said.softmax(dim=1).cpu().numpy()[wanted], logits=said.cpu().numpy()[wanted])
+        chances = context.objective.kind.link(said)
+        return Prediction(wanted, chances.cpu().numpy()[wanted], logits=said.cpu().numpy()[wanted])
 
     def tensors(self) -> Tensors:
         """Return the weights, and what the scaling measured."""

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from gamlp.settings import Count, Dropout, Share, Width
+from gamlp.settings import TARGET, Count, Dropout, MetricName, Share, Width
+from gamlp.targets.metrics import DEFAULT
 
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
@@ -32,11 +33,17 @@ class Options(BaseModel):
     weight_decay_on: Literal["first", "all"] = "first"
     """Whether the decay holds for the layer that reads the features, or for all weights."""
     epochs: Count = 500
+    metric: MetricName = DEFAULT
+    """What chooses the epoch on validation, as for networks on hops."""
+    class_weight: Literal["none", "balanced"] = "none"
+    """What a class counts in the loss, as for networks on hops."""
     patience: Count = 100
     """Stop after so many epochs without a better validation score."""
 
     correct_and_smooth: bool = False
     """Correct and smooth the final probabilities over the graph, its settings chosen on validation."""
+    calibration_share: Dropout = 0.0
+    """Share of the validation nodes that choose nothing: the sets of predict --coverage are then promised by these."""
     featureless: Literal["neighbours", "embeddings", "zeros"] = "neighbours"
     """What types without features get, on a heterogeneous graph."""
     embedding: dict[str, Any] = {}
@@ -90,5 +97,5 @@ class Options(BaseModel):
 FEATURELESS = frozenset({"featureless", "embedding", "embedding_file"})
 COMMON = FEATURELESS | {
     "feature_scaling", "hidden", "dropout", "learning_rate", "weight_decay", "weight_decay_on", "epochs", "patience",
-    "evaluate_every", "correct_and_smooth",
+    "evaluate_every", "correct_and_smooth", "calibration_share", *TARGET,
 }  # fmt: skip

@@ -9,23 +9,27 @@ applies the third. A new method is one file here, or in a package of its own, an
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gamlp.errors import SettingsError
+from gamlp.targets.objective import Objective
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
     from torch import Tensor
 
+    from gamlp.graph.build.changes import Moved
     from gamlp.graph.graph import Graph
     from gamlp.graph.splits import Split
     from gamlp.propagate.scaling import Scaling
     from gamlp.storage.files import Array
     from gamlp.train.hop_source import HopSource
+    from gamlp.train.living import Living
     from gamlp.train.prediction import Prediction
 
     Ids = Array | None
@@ -63,6 +67,9 @@ class Context:
     seed: int = 0
     device: str = "cpu"
     folder: Path | None = None  # for unfinished work
+    objective: Objective = field(default_factory=Objective)
+    start: FittedMethod | None = None  # whose weights, and scaling, a fit begins with
+    ends: float = math.inf  # of time.monotonic(): when training is to stop, with what it has
 
 
 @dataclass(frozen=True)
@@ -75,9 +82,12 @@ class Method(ABC):
 
     additions: ClassVar[Collection[str]] = ("+cs",)  # what can be added to it
     on_hops: ClassVar[bool] = False  # whether it is a network on hops: propagated beforehand, tuned, on several ranks
+    some_rows: ClassVar[bool] = False  # whether it can predict some rows alone
+    takes_start: ClassVar[bool] = False  # whether it can begin with what another run has learned
     uses_engine: ClassVar[bool] = True  # whether an engine has anything to do for it
     extra: ClassVar[str | None] = None  # the optional dependency that it needs
     needs_relations: ClassVar[bool] = False  # whether it needs a heterogeneous graph
+    several_labels: ClassVar[bool] = True  # whether a node may have several labels
 
     @property
     def name(self) -> str:
@@ -141,11 +151,24 @@ class Method(ABC):
         """Refuse a graph that the method does not suit, and settings that do not fit it, before anything is trained."""
         if self.needs_relations:
             graph.need_relations()
+        if not self.several_labels and graph.labels.ndim > 1:
+            raise SettingsError(
+                f"{graph.name} has {len(graph.classes)} labels a node, and {self.name} reads one class a node.\n"
+                "Name another method, as gamlp-jk, gcn or label-propagation."
+            )
         if settings.correct_and_smooth and (graph.targets is not None or getattr(settings, "rows", "all") != "all"):
             raise SettingsError(
                 f"Correct and smooth needs predictions for all nodes, and {self.name} gives none for some of "
                 f"{graph.name}.\nLeave out +cs" + (", or use --set rows=all." if graph.targets is None else ".")
             )
+
+    def expected_seconds(self, graph: Graph, split: Split, settings: Any) -> float | None:
+        """Return about how long a fit takes at most on this machine, None = not known."""
+        return None
+
+    def expected_bytes(self, graph: Graph, split: Split, settings: Any) -> int | None:
+        """Return about how much memory a fit needs at least, None = not known."""
+        return None
 
     @abstractmethod
     def fit(self, graph: Graph, split: Split, settings: Any, context: Context) -> FittedMethod:
@@ -164,9 +187,10 @@ class FittedMethod(ABC):
     history: list[dict[str, float]]
     stages: list[dict[str, float]]
     relations: dict[str, Any]
+    tried: list[dict[str, Any]]  # what was fitted and compared, where several things were
 
     def __init__(self) -> None:
-        self.history, self.stages, self.relations = [], [], {}
+        self.history, self.stages, self.relations, self.tried = [], [], {}, []
 
     @abstractmethod
     def predict(self, graph: Graph, known: Array, *, candidates: Ids = None, rows: Ids = None) -> Prediction:
@@ -175,6 +199,23 @@ class FittedMethod(ABC):
         `known` (N,) are the labels that are known, −1 = unknown; `candidates` the nodes that may become reliable, where
         the method has stages (None = all rows without a label).
         """
+
+    def predict_parts(
+        self, graph: Graph, known: Array, *, candidates: Ids = None, rows: Ids = None, embeddings: bool = False
+    ) -> Iterator[Prediction]:
+        """Yield the same in parts, rows ascending: in one unless a memory limit asks for more."""
+        said = self.predict(graph, known, candidates=candidates, rows=rows)
+        yield replace(said, embeddings=self.embed(graph, rows=rows)[1]) if embeddings else said
+
+    def living(self, graph: Graph, known: Array, *, candidates: Ids = None, rows: Ids = None) -> Living:
+        """Keep the states of a graph, from which nodes that it does not have yet are predicted."""
+        raise SettingsError(
+            "This method reads whole graphs, not rows: it cannot predict new nodes from what is kept of their "
+            "neighbours.\nPredict them with all others (gamlp predict --new … --exact), or use a method on hops."
+        )
+
+    def carry(self, graph: Graph, changed: Graph, moved: Moved, *, directed: bool) -> None:  # noqa: B027 — or nothing
+        """Make what is kept of a graph that of a changed one; a method that keeps nothing has nothing to do."""
 
     def embed(self, graph: Graph, *, rows: Ids = None) -> tuple[Array, Array]:
         """Return `rows`, ascending (None = all that can have a label), and an embedding of each, (R, width)."""

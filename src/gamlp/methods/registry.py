@@ -112,6 +112,7 @@ FAMILIES: dict[str, dict[str, Base]] = {
         "nars-gamlp-jk": Base(_PAPER, {"combiner": "jk", **_SUBSETS}),
     },
     "gamlp.methods.label_propagation:LabelPropagation": {"label-propagation": Base("Zhu & Ghahramani 2002")},
+    "gamlp.methods.portfolio:Portfolio": {"portfolio": Base("Caruana et al. 2004, Ensemble Selection; what suits")},
     "gamlp.message_passing.method:MessagePassing": PASSING,
     "gamlp.message_passing.method:LabelledMessagePassing": PASSING_WITH_LABELS,
     "gamlp.message_passing.method:RelationalMessagePassing": PASSING_OVER_RELATIONS,

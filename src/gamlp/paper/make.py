@@ -29,6 +29,7 @@ from gamlp.storage.files import write_json
 
 MEASURED = (
     "method", "valid_accuracy", "valid_accuracy_std", "test_accuracy", "test_accuracy_std", "seconds", "parameters",
+    "own_settings", "test_largest_class",
 )  # fmt: skip  # of a comparison's row
 
 
@@ -139,7 +140,7 @@ def cell(row: Row, column: Column, recipe: Recipe, run: Path, line: Mapping[str,
     }
     return {
         "row": row.name, "set": changed, "column": column.title, "recipe": recipe.name,
-        **{key: line[key] for key in MEASURED},
+        **{key: line.get(key) for key in MEASURED},  # earlier comparisons lack the later ones
         **{f"published_{part}": mean for part, (mean, _) in published.items()},
         **{f"published_{part}_std": std for part, (_, std) in published.items()},
         "published_time": row.time, "run": str(run),

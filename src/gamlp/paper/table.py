@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from gamlp.explain.figures.chart import ACCENT, BAR, INK, SECOND, SOFT, Chart, legend_above, write_charts
 from gamlp.explain.report import render_page
-from gamlp.runs.comparison_table import as_csv, markdown_table, percent
+from gamlp.runs.comparison_table import as_csv, markdown_table, percent, told_apart
 from gamlp.storage.files import write_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HEADER = ("method", "valid, %", "published", "test, %", "published", "s/seed", "parameters")
+FEWEST = 5  # rows with a published value whose order says something
 BELOW = 0.005  # from how far below the published value on a cell is marked
 
 STYLES: list[dict[str, Any]] = [
@@ -68,15 +69,30 @@ def overview(cells: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> Tabl
     at = {(cell["row"], cell["column"]): cell for cell in cells}
     names = dict.fromkeys(cell["row"] for cell in cells)
     title = "Test accuracy (published)" if any(cell["published_test"] for cell in cells) else "Test accuracy"
-    rows = [[name, *(beside(at[name, column]) for column in columns)] for name in names]
+    rows = [[name, *(beside(at.get((name, column))) for column in columns)] for name in names]
+    shares = [first_share([cell for cell in cells if cell["column"] == column]) for column in columns]
+    if any(shares):
+        rows.append(["(largest class)", *(percent(share, None) for share in shares)])
     return title, ("method", *columns), rows
 
 
-def beside(cell: Mapping[str, Any]) -> str:
-    """Write 84.31 ± 0.52 (84.3), marked where it is below."""
+def first_share(cells: Sequence[Mapping[str, Any]]) -> float | None:
+    """Return the share of the largest class among the test nodes of a column."""
+    return next((share for cell in cells if (share := cell.get("test_largest_class")) is not None), None)
+
+
+def beside(cell: Mapping[str, Any] | None) -> str:
+    """Write 84.31 ± 0.52 (84.3), marked where it is below; – where it was left out."""
+    if cell is None:
+        return "–"
     measured = percent(cell["test_accuracy"], cell["test_accuracy_std"]) + mark(cell)
     published = cell["published_test"]
-    return measured if published is None else f"{measured} ({100 * published:.1f})"
+    return (measured if published is None else f"{measured} ({100 * published:.1f})") + fewer_seeds(cell)
+
+
+def fewer_seeds(cell: Mapping[str, Any]) -> str:
+    """Say so where a cell has not as many seeds as the table."""
+    return f", {cell['seeds']} of the seeds" if cell.get("seeds") else ""
 
 
 def mark(cell: Mapping[str, Any]) -> str:
@@ -88,7 +104,7 @@ def mark(cell: Mapping[str, Any]) -> str:
 def full_row(cell: Mapping[str, Any]) -> list[str]:
     """Return all that is known of a cell, in the order of HEADER."""
     return [
-        cell["row"],
+        cell["row"] + fewer_seeds(cell),
         percent(cell["valid_accuracy"], cell["valid_accuracy_std"]),
         percent(cell["published_valid"], cell["published_valid_std"]),
         percent(cell["test_accuracy"], cell["test_accuracy_std"]) + mark(cell),
@@ -116,8 +132,33 @@ def footnote(result: Mapping[str, Any]) -> str:
     """Say where it comes from and what the numbers are."""
     count = len(result["seeds"])
     spread = f"Mean ± std over {count} seeds" if count > 1 else "One seed"
-    marked = " ▾: over half a point below the published." if any(map(mark, result["cells"])) else ""
-    return f"Source: {result['source']}. {spread}. Seconds are of training.{marked}"
+    took = sum(cell["seconds"] * (cell.get("seeds") or count) for cell in result["cells"]) / 60
+    whole = f", {took:.0f} min in all" if took >= 1 else ""
+    said = f"Source: {result['source']}. {spread}. Seconds are of training{whole}."
+    return said + gaps(result["cells"]) + order_of(result["cells"]) + told_apart(result["cells"])
+
+
+def gaps(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Say which cells are marked, and by how many points they are below."""
+    below: dict[str, list[str]] = {}
+    for cell in filter(mark, cells):
+        points = 100 * (cell["published_test"] - cell["test_accuracy"])
+        below.setdefault(cell["row"], []).append(f"{cell['column']} {points:.1f}")
+    told = "; ".join(f"{row} {', '.join(columns)}" for row, columns in below.items())
+    return f" ▾: over half a point below the published, by so many points: {told}." if told else ""
+
+
+def order_of(cells: Sequence[Mapping[str, Any]]) -> str:
+    """Say how far the order of the rows is the published one: Spearman's rank correlation, a column each."""
+    from scipy.stats import spearmanr
+
+    told = []
+    for column in dict.fromkeys(cell["column"] for cell in cells):
+        rows = [cell for cell in cells if cell["column"] == column and cell["published_test"] is not None]
+        if len(rows) >= FEWEST:
+            ours, theirs = ([cell[key] for cell in rows] for key in ("test_accuracy", "published_test"))
+            told.append(f"{column} {spearmanr(ours, theirs).statistic:+.2f}")
+    return f" Rank correlation with the published order of the rows: {', '.join(told)}." if told else ""
 
 
 def page(result: Mapping[str, Any], charts: Sequence[Chart]) -> str:

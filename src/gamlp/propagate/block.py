@@ -13,6 +13,10 @@ With a restart a third state holds X itself, and every hop ends with
 
 A node without a degree has y = 0 for r > 0; its X^(l) = clip((1 − α) X) is written from the third state.
 
+Two hops need less than all of the adjacency's reads. Of the last one only the wanted rows are summed. The first ones
+of a source that is mostly zero, as labels are, read only the rows that something has reached (`sum_marked`), as long as
+these are fewer than a `DENSE` share; a zero that is not added changes no bit of a sum.
+
 Blocks do not know each other: one may be computed again, or elsewhere, and gives the same bits, whatever the number of
 threads, the width of the block and the size of the chunks. Cost O(K·E·w) time for w columns.
 """
@@ -33,13 +37,15 @@ from gamlp.propagate.chunks import ChunkPlan, ChunkReader, LoadedChunk, plan_chu
 from gamlp.propagate.layout import bits
 from gamlp.propagate.normalize import NodeScales
 from gamlp.propagate.sinks import Sink, Target, as_stored, too_large
-from gamlp.propagate.sources import VALUES_AT_ONCE, ColumnReader
+from gamlp.propagate.sources import VALUES_AT_ONCE, ColumnReader, ColumnSource
 from gamlp.propagate.spec import Job, Propagation
 from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import empty, prefaulted
 from gamlp.storage.threads import Run, background, ranges, workers
 
 AT_ONCE = 8  # segments that a thread sums
+DENSE = 0.25  # share of rows from which on all of them are read
+FEW = 0.5  # share of wanted rows up to which the last hop sums these alone
 
 
 def run_blocks(
@@ -75,6 +81,8 @@ class Block:
         self._r = spec.normalization.r
         self._hub_scale = self.scales.of(plan.hubs, -1)
         self._row_scale = None if spec.rows is None else self.scales.of(spec.rows, self._r)
+        self._wanted = last_rows(spec.rows, plan.adjacency.nodes)
+        self._marked: Array | None = None  # a bit for each row of x that may not be zero; None = all may
 
     def close(self) -> None:
         """Let the files go."""
@@ -89,7 +97,7 @@ class Block:
         self.load(source, columns, sink if 0 in self.spec.kept_hops else None)
         with background() as start:
             for hop in range(1, self.spec.hops + 1):
-                self.step()
+                self.step(self._wanted if hop == self.spec.hops else None)
                 if hop in self.spec.kept_hops:
                     if sink.in_order:
                         start(self.store, hop, self.x, sink)
@@ -111,6 +119,7 @@ class Block:
     def load(self, source: Any, columns: slice, sink: Sink | None = None) -> None:
         """Set y = D^(−r) X c for these columns; X itself goes to the third state, and to the sink if there is one."""
         self._shape(columns.stop - columns.start)
+        self._mark(source, columns)
         if self.spec.storage == "float16" and len(self.x):
             self.columns, self.start_columns = self._column_scales(source, columns)
         later = sink is not None and sink.in_order  # in order, and not as the threads finish
@@ -142,15 +151,32 @@ class Block:
         of_y, of_x = (layout.column_scales(np.max([pair[which] for pair in found], axis=0)) for which in (0, 1))
         return of_y, of_x
 
-    def step(self) -> None:
-        """Set y = D^(−1) A y, one chunk of rows after the other, and return to the start where that is asked for."""
+    def step(self, wanted: Array | None = None) -> None:
+        """Set y = D^(−1) A y, one chunk of rows after the other, and return to the start where that is asked for.
+
+        With `wanted`, sorted, the other rows are left as they are.
+        """
+        reached = None if self._marked is None else np.zeros(self.plan.adjacency.nodes, np.uint8)
         for loaded in self.chunks:
-            self._sum(loaded)
+            self._sum(loaded, wanted, reached)
         if len(self.plan.hubs):
             out = bits(self.next)
             kernels.join_segments(self.plan.hubs, self.plan.hub_starts, self.sums, out, self._hub_scale, self.shape)
         self.x, self.next = self.next, self.x
+        if reached is not None:
+            reached[self.plan.hubs] = 1
+            self._marked = marks(reached)
         self._restart()
+
+    def _mark(self, source: Any, columns: slice) -> None:
+        """Mark the rows that these columns fill, where the source can tell and few of them are."""
+        self._marked = None
+        plain = self.plan.adjacency.weights is None and self.spec.restart is None and len(self.x)
+        filled = source.filled(columns) if plain and isinstance(source, ColumnSource) else None
+        if filled is not None:
+            reached = np.zeros(self.plan.adjacency.nodes, np.uint8)
+            reached[filled] = 1
+            self._marked = marks(reached)
 
     def store(self, hop: int, state: Array, sink: Sink) -> None:
         """Give X^(l) = D^r y / c of the wanted rows to the sink."""
@@ -168,12 +194,19 @@ class Block:
                     raise too_large(f"After {hop} hops some features")
                 self._store_isolated(first, nodes, scale, target)
 
-    def _sum(self, loaded: LoadedChunk) -> None:
+    def _sum(self, loaded: LoadedChunk, wanted: Array | None, reached: Array | None) -> None:
         chunk, offsets, indices, weights, scale, tasks = loaded
         x, out, (begin, end) = bits(self.x), bits(self.next), chunk.segments
         arrays = (chunk.first, chunk.start, offsets, indices, weights, scale)
         hubs = partial(kernels.sum_segments, self.plan.segments[begin:end], arrays, x, self.sums[begin:end])
         rows = partial(kernels.sum_rows, arrays, x, self.plan.self_loops, out, self.plan.longest)
+        if wanted is not None:
+            begin_row, end_row = np.searchsorted(wanted, [chunk.first, chunk.last])
+            some = wanted[begin_row:end_row]
+            rows = partial(kernels.sum_wanted, *rows.args, some)
+            tasks = ranges(len(some), max(1, -(-len(some) // max(1, len(tasks)))))
+        elif reached is not None:
+            rows = partial(kernels.sum_marked, *rows.args, self._marked, reached)
         work = [(hubs, some) for some in ranges(end - begin, AT_ONCE)] + [(rows, some) for some in tasks]
         self.run([partial(kernel, *some, self.shape) for kernel, some in work])
 
@@ -219,3 +252,17 @@ class Block:
             at = slice(begin, end) if order is None else order[begin:end]
         if sink is not None and len(values):
             sink.put(0, at, as_stored(values, self.spec.storage))
+
+
+def marks(reached: Array) -> Array | None:
+    """Return a bit for each row that was reached, (N,) uint8 → (⌈N/8⌉,); None where that is a `DENSE` share."""
+    if np.count_nonzero(reached) > DENSE * len(reached):
+        return None
+    return np.packbits(reached, bitorder="little")
+
+
+def last_rows(rows: Array | None, nodes: int) -> Array | None:
+    """Return the rows that the last hop is wanted of, sorted, each once; None where that is most of them."""
+    if rows is None or len(rows) > FEW * nodes:
+        return None
+    return rows if bool((np.diff(rows) > 0).all()) else np.unique(rows)

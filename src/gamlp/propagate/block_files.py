@@ -46,7 +46,7 @@ SMALL = 2**26  # bytes of a block that is sooner computed again than waited for
 
 def write_hops(engine: Engine, job: Job, folder: Path, key: str) -> Hops:
     """Have the engine compute the blocks that are missing and put the whole in its place; `key` names what it is."""
-    budget, stationary = engine.budget(job), job.stationary(engine.memory)
+    budget, stationary = engine.budget(job), job.stationary(engine.room)
     _check_space(folder, job)
     files = BlockFiles(folder.with_name(f"{folder.name}.partial"), job, budget)
     try:

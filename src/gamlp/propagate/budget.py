@@ -3,6 +3,7 @@
     2·N·width·itemsize   the states of a block; 3 to restart   8·chunk   chunks of adjacency, features and results
     S·width·4            the sums of the hubs' S segments      12·R      the wanted rows and their scales; unsorted 20·R
     8·N                  row sums, of weighted graphs only     256 MiB   the interpreter itself, at most 1/16 of all
+    2·N                  which rows are not zero, of sources that tell
 
 Nothing else that is held grows with the graph. Wider blocks read the adjacency fewer times; where all of it
 fits in what is to spare then, it is read once. Without a limit blocks are as wide as the registers allow.
@@ -17,6 +18,7 @@ import numpy as np
 
 from gamlp.errors import SettingsError
 from gamlp.propagate.chunks import LONGEST
+from gamlp.propagate.sources import ColumnSource
 from gamlp.propagate.spec import Job
 from gamlp.storage.huge_pages import LINE
 from gamlp.storage.sizes import format_size
@@ -49,6 +51,7 @@ def budget(job: Job, memory: int | None, at_once: int = 1) -> Budget:
         return Budget(cut(kernels.widest_block()))
     chunk = int(np.clip(memory // 64, LEAST_CHUNK, MOST_CHUNK))
     fixed = min(2**28, memory // 16) + 8 * chunk + (0 if adjacency.weights is None else 8 * nodes)
+    fixed += 2 * nodes if isinstance(job.columns, ColumnSource) and job.columns.sparse else 0
     fixed += 0 if spec.rows is None else (12 if spec.sorted_rows[1] is None else 20) * job.rows
     segments = 2 * adjacency.entries // LONGEST + 1  # at most: a segment but the last of its hub is full
     each = (2 if spec.restart is None else 3) * nodes * itemsize + 4 * segments

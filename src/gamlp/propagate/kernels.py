@@ -30,8 +30,6 @@ from gamlp.storage.numba_cache import cached_njit
 
 LANES = 16  # float32 values in an LLVM vector: one zmm, two ymm or four xmm registers
 QUAD = 4  # float32 values in the narrowest vector; a kernel is compiled for a number of quads
-AHEAD = (64, 16)  # entries between asking for a row and adding it; the processor may drop a request, so it is put twice
-AHEAD_SHORT = (64, 24, 8)  # the same for rows of one to four cache lines, of which more are under way at a time
 
 Shape = tuple[int, ...]
 Chunk = tuple[int, int, Array, Array, Array | None, Array]  # row, base, offsets, indices, weights, scale
@@ -43,6 +41,14 @@ _INDEX = ir.IntType(64)
 def quads(columns: int) -> Shape:
     """Return the `shape` of the kernels for rows of so many padded columns: a zero for each four of them."""
     return (0,) * (columns // QUAD)
+
+
+def ahead(row: int) -> tuple[int, ...]:
+    """Return how many entries lie between asking for a row of so many bytes and adding it (`benchmarks/prefetch.py`).
+
+    Of narrow rows more are under way at a time. The processor may drop a request, so it is put more than once.
+    """
+    return (256, 64) if row <= 2 * LINE else (128, 32) if row <= 4 * LINE else (64, 16)
 
 
 def padded(columns: int) -> int:
@@ -79,6 +85,60 @@ def sum_rows(chunk: Chunk, x: Array, own: bool, out: Array, longest: int, first:
         if offsets[i + 1] - offsets[i] <= longest:
             node = row + i if own else -1
             gather(indices, weights, offsets[i] - base, offsets[i + 1] - base, x, node, out, row + i, scale[i], shape)
+
+
+@cached_njit
+def sum_wanted(
+    chunk: Chunk, x: Array, own: bool, out: Array, longest: int, wanted: Array, first: int, last: int, shape: Shape
+) -> None:
+    """The same for the rows wanted[first] … wanted[last−1] alone."""
+    row, base, offsets, indices, weights, scale = chunk
+    for at in range(first, last):
+        i = wanted[at] - row
+        if offsets[i + 1] - offsets[i] <= longest:
+            node = row + i if own else -1
+            gather(indices, weights, offsets[i] - base, offsets[i + 1] - base, x, node, out, row + i, scale[i], shape)
+
+
+@cached_njit
+def sum_marked(
+    chunk: Chunk,
+    x: Array,
+    own: bool,
+    out: Array,
+    longest: int,
+    marked: Array,
+    reached: Array,
+    first: int,
+    last: int,
+    shape: Shape,
+) -> None:
+    """The same as `sum_rows`, unweighted, of an x whose rows are zero but for the marked ones: a bit for each row.
+
+    Only marked rows are read: a bit is found in a cache, a row mostly is not. reached[i] becomes 1 where one was added.
+    """
+    row, base, offsets, indices, _, scale = chunk
+    found = np.empty(longest, indices.dtype)
+    for i in range(first, last):
+        start, stop = offsets[i] - base, offsets[i + 1] - base
+        if stop - start <= longest:
+            count = 0
+            for k in range(start, stop):
+                found[count] = indices[k]
+                count += is_marked(marked, indices[k])
+            node = row + i if own and is_marked(marked, row + i) else -1
+            if count or node >= 0:
+                gather(found[:count], None, 0, count, x, node, out, row + i, scale[i], shape)
+                reached[row + i] = 1
+            else:
+                for f in range(out.shape[1]):
+                    out[row + i, f] = 0
+
+
+@cached_njit
+def is_marked(marked: Array, row: int) -> int:
+    """Return a row's bit."""
+    return (marked[row >> 3] >> (row & 7)) & 1  # type: ignore[no-any-return]
 
 
 @cached_njit
@@ -119,7 +179,7 @@ def _emit_gather(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     add = _adder(context, builder, weighting, arguments[1], kind)
     final = builder.sub(indices.nitems, _INDEX(1))
     with cgutils.for_range_slice(builder, arguments[2], arguments[3], _INDEX(1), _INDEX) as (entry, _):
-        for distance in AHEAD_SHORT if LINE <= len(sums) * source.bytes <= 4 * LINE else AHEAD:
+        for distance in ahead(len(sums) * source.bytes):
             later = builder.add(entry, _INDEX(distance))
             later = builder.select(builder.icmp_signed("<", later, final), later, final)
             source.prefetch(_neighbour(builder, indices, later), len(sums))

@@ -1,6 +1,7 @@
 """Columns that are made where they are read, so that an (N, F) matrix of mostly known values is never held.
 
-    SparseRows   x_i = rows_k  for i = ids_k,   0    otherwise          Ŷ⁰, the errors of predictions
+    SparseRows   x_i = rows_k  for i = ids_k,   0    otherwise          the errors of predictions
+    OneHotRows   x_i = one-hot(class_k)  for i = ids_k,  others as in SparseRows          Ŷ⁰
     WithRows     x_i = rows_k  for i = ids_k,   b_i  otherwise          predictions with the true labels in place
 
 Every engine reads columns[first:last, block] as float32 and `content` for the key of its cache; plain and mapped arrays
@@ -26,6 +27,7 @@ from gamlp.storage.threads import Run, ranges
 
 VALUES_AT_ONCE = 2**18  # that a thread reads and works on
 READERS = 4  # threads that read from files: more would read in small parts
+NO_IDS = np.empty(0, np.int64)
 
 Found = TypeVar("Found")
 
@@ -36,6 +38,7 @@ class ColumnSource(ABC):
     ndim, dtype = 2, np.dtype(np.float32)
     shape: tuple[int, int]
     content: list[Array | str]  # what the values follow from, for a hash
+    sparse: bool = False  # whether it can tell rows that are not zero from others
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -43,6 +46,10 @@ class ColumnSource(ABC):
     @abstractmethod
     def __getitem__(self, at: Any) -> Array:
         """Return some rows, or rows and columns, as float32."""
+
+    def filled(self, columns: slice) -> Array | None:
+        """Return all rows that are not zero in these columns, and perhaps some that are; None = any may be."""
+        return None
 
 
 class ColumnReader:
@@ -83,6 +90,8 @@ class ColumnReader:
 class SparseRows(ColumnSource):
     """A matrix (nodes, width) that is zero but for `rows` (n, width), which belong to the nodes `ids` (n,)."""
 
+    sparse = True
+
     def __init__(self, nodes: int, width: int, ids: Array, rows: Array) -> None:
         self.shape = (nodes, width)
         self.ids, self.rows = _in_order(ids, rows)
@@ -94,9 +103,64 @@ class SparseRows(ColumnSource):
         values = np.zeros((count, len(range(*columns.indices(self.shape[1])))), np.float32)
         return _put_rows(values, self.ids, self.rows, rows, columns)
 
+    def filled(self, columns: slice) -> Array:
+        """Return the rows that there are."""
+        return self.ids[self.rows[:, columns].any(axis=1)]
+
     def only(self, kept: Array) -> SparseRows:
         """Return the same with the rows that `kept` (n,) says, the others zero."""
         return SparseRows(*self.shape, self.ids[kept], self.rows[kept])
+
+
+class OneHotRows(ColumnSource):
+    """A matrix (nodes, classes) of one-hot rows, and of soft ones beside: the labels Ŷ⁰, one number for each row.
+
+    `known` (n,) nodes have the classes `labels` (n,), the nodes of `soft` its rows, all others zeros.
+    """
+
+    sparse = True
+
+    def __init__(self, nodes: int, classes: int, known: Array, labels: Array, soft: SparseRows | None = None) -> None:
+        self.shape, self.soft = (nodes, classes), soft or SparseRows(nodes, classes, NO_IDS, np.zeros((0, classes)))
+        order = np.argsort(known, kind="stable")
+        self.known, self.labels = np.asarray(known, np.int64)[order], np.asarray(labels, np.int32)[order]
+        self.content = [f"one-hot {self.shape}", self.known, self.labels, *self.soft.content]
+
+    @property
+    def ids(self) -> Array:
+        """The nodes whose rows are not zero, sorted."""
+        return np.sort(np.concatenate([self.known, self.soft.ids])) if len(self.soft.ids) else self.known
+
+    @property
+    def rows(self) -> Array:
+        """Their rows, (n, classes): for a few nodes."""
+        return self[self.ids, :]
+
+    def __getitem__(self, at: Any) -> Array:
+        rows, columns = at if isinstance(at, tuple) else (at, slice(None))
+        values = self.soft[rows, columns]
+        first, last, _ = columns.indices(self.shape[1])
+        if isinstance(rows, slice):
+            begin, end = np.searchsorted(self.known, [rows.start or 0, (rows.start or 0) + len(values)])
+            place, labels = self.known[begin:end] - (rows.start or 0), self.labels[begin:end]
+        else:
+            found = np.asarray(np.searchsorted(self.known, rows))
+            found[found == len(self.known)] = 0
+            place = np.flatnonzero(self.known[found] == rows) if len(self.known) else NO_IDS
+            labels = self.labels[found[place]]
+        here = (labels >= first) & (labels < last)
+        values[place[here], labels[here] - first] = 1
+        return values
+
+    def filled(self, columns: slice) -> Array:
+        """Return the nodes of these classes, and the soft rows."""
+        here = (self.labels >= columns.start) & (self.labels < columns.stop)
+        return np.concatenate([self.known[here], self.soft.filled(columns)])
+
+    def only(self, nodes: Array) -> OneHotRows:
+        """Return the same with the rows of the nodes that `nodes` (N,) bool says, the others zero."""
+        kept = nodes[self.known]
+        return OneHotRows(*self.shape, self.known[kept], self.labels[kept], self.soft.only(nodes[self.soft.ids]))
 
 
 class MappedSource(ColumnSource):

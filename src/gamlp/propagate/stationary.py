@@ -5,20 +5,27 @@ Within a connected component (paper, section 3.2.2, with the component's own sum
     Â^∞_ij = d_i^r d_j^(1−r) / Σ_k d_k,        d the row sums of A + I, or of A without self-loops
 
 so X^(∞)_i = d_i^r · s, where s is one row per component: O(N·F). The adjacency must be symmetric, which is looked at
-first: with random numbers a and b for the nodes, Σ A_ij a_i b_j = Σ A_ij a_j b_i. Without self-loops isolated nodes get
+first: with a random number a for each node, Σ A_ij a_i a_j² = Σ A_ij a_i² a_j. Without self-loops isolated nodes get
 zeros, and a bipartite component, which swings between two states for ever, gets their mean.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from scipy.sparse import csgraph, csr_array
 
 from gamlp.errors import SettingsError
+from gamlp.graph.build.hashing import mixed
 from gamlp.graph.graph import Adjacency
+from gamlp.propagate.chunks import equal_work
 from gamlp.propagate.normalize import ROWS_A_STEP, Normalization, degrees, power, row_sums
 from gamlp.storage.files import Array
-from gamlp.storage.threads import ranges
+from gamlp.storage.numba_cache import cached_njit
+from gamlp.storage.threads import available, ranges, workers
+
+ENTRIES_A_STEP = 2**24
 
 
 def stationary_features(
@@ -50,19 +57,32 @@ def stationary_features(
 
 def is_symmetric(adjacency: Adjacency) -> bool:
     """Say whether A = Aᵀ: the entries by random numbers modulo 2⁶⁴, the weights by the sums of rows and columns."""
-    random, nodes = np.random.default_rng(0), adjacency.nodes
-    a, b = random.integers(0, 2**64, (2, nodes), dtype=np.uint64)
-    difference, into = np.uint64(0), np.zeros(nodes)
-    for first, last in ranges(nodes, ROWS_A_STEP):
-        offsets = np.asarray(adjacency.indptr[first : last + 1])
-        ids = np.asarray(adjacency.indices[offsets[0] : offsets[-1]])
-        counts = np.diff(offsets)
-        difference += (np.repeat(a[first:last], counts) * b[ids] - np.repeat(b[first:last], counts) * a[ids]).sum()
-        if adjacency.weights is not None:
-            into += np.bincount(ids, weights=adjacency.weights[offsets[0] : offsets[-1]], minlength=nodes)
-    if difference != 0:
+    indptr, total = np.asarray(adjacency.indptr), np.zeros(8 * available(), np.uint64)
+    with workers() as run:
+        tasks = enumerate(equal_work(indptr, len(total)))
+        run([partial(compare, indptr, adjacency.indices, total, at, *some) for at, some in tasks])
+    if total.sum() != 0:  # of an array it wraps in silence
         return False
-    return adjacency.weights is None or bool(np.allclose(into, row_sums(adjacency), rtol=1e-4, atol=0))
+    if adjacency.weights is None:
+        return True
+    into = np.zeros(adjacency.nodes)
+    for first, last in ranges(adjacency.entries, ENTRIES_A_STEP):
+        into += np.bincount(adjacency.indices[first:last], adjacency.weights[first:last], minlength=len(into))
+    return bool(np.allclose(into, row_sums(adjacency), rtol=1e-4, atol=0))
+
+
+@cached_njit
+def compare(indptr: Array, indices: Array, total: Array, at: int, first: int, last: int) -> None:
+    """Put Σ a_i a_j² − a_i² a_j over the entries of rows first … last−1 into total[at]."""
+    found = np.uint64(0)
+    for row in range(first, last):
+        once, squared, own = np.uint64(0), np.uint64(0), mixed(np.uint64(row + 1))
+        for entry in range(indptr[row], indptr[row + 1]):
+            other = mixed(np.uint64(indices[entry] + 1))
+            once += other
+            squared += other * other
+        found += own * squared - own * own * once
+    total[at] = found
 
 
 def components(adjacency: Adjacency) -> tuple[Array, int]:

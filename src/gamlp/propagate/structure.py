@@ -4,14 +4,17 @@ FastRP's idea (Chen et al., CIKM 2019): random vectors, propagated. Nodes that r
 
     Z_0 = R ∈ {−1, 1}^d, from a hash of the node's id, divided by √degree: hubs say little
     Z_k = D⁻¹A Z_{k−1}, each row to length 1
-    X   = Z_1 + … + Z_16, and log(1 + degree) beside it: (N, d + 1)
+    X   = Z_1 + … + Z_32, and log(1 + degree) beside it: (N, d + 1)
+          or near and far steps apart: Z_1 + … + Z_4 | Z_5 + … + Z_32 | log(1 + degree): (N, 2d + 1)
 
 FastRP adds powers up to the fourth and brings rows to length 1 in the end. Here they are after every step, so that a
-node hears each neighbour alike, and there can be more steps.
+node hears each neighbour alike, and there can be more steps. How many was chosen on the validation nodes of Cora,
+CiteSeer, PubMed and Photo (benchmarks/structure_steps.py): sparse graphs gain up to 48, dense ones lose from
+24 on; two sums of near and far steps side by side, and sums that fade out, were no better.
 
 The id is the seed: a node has the same random vector in every graph that has it, so what was learned on one graph is of
 use for the same graph with more nodes or edges. For a graph of other nodes, only the degree and the labels are.
-Cost: 16 hops of d columns; N·d numbers a few times over, which are files within a memory limit.
+Cost: 32 hops of d columns; N·d numbers a few times over, which are files within a memory limit.
 """
 
 from __future__ import annotations
@@ -42,39 +45,43 @@ from gamlp.storage.threads import ranges
 
 DIMENSION = 256
 WIDTH = DIMENSION + 1
-STEPS = 16
+STEPS, NEAR = 32, 4
 ROWS = 2**12  # at a time
 
 
-def structure_features(engine: Engine, adjacency: Adjacency, names: Array | None) -> Array:
-    """Return (N, WIDTH) float32; within the engine's memory limit a mapped file, which goes when nobody reads it."""
+def structure_features(engine: Engine, adjacency: Adjacency, names: Array | None, *, apart: bool = False) -> Array:
+    """Return (N, d + 1) float32, with near and far steps `apart` (N, 2d + 1).
+
+    Within the engine's memory limit it is a mapped file, which goes when nobody reads it.
+    """
     engine, degree = engine.transient(), np.diff(adjacency.indptr).astype(np.float32)
     spec, unit = Propagation(1, Normalization(0.0, self_loops=False), keep="last"), Scaling("unit")
     state: Any = RandomSigns(np.arange(adjacency.nodes) if names is None else names, degree)
-    total = stored(beginning(degree), engine, len(degree))
+    total = stored(beginning(degree, DIMENSION * (1 + apart)), engine, len(degree))
     with progress("features from the structure", total=STEPS) as advance:
-        for _ in range(STEPS):
+        for step in range(STEPS):
             hops = engine.propagate(adjacency, state, spec)
             state = unit.seen(matrix(hops))
-            total = stored(added(total, state), engine, len(degree))
+            first = DIMENSION if apart and step >= NEAR else 0
+            total = stored(added(total, state, first), engine, len(degree))
             advance()
     return total
 
 
-def beginning(degree: Array) -> Iterator[Array]:
+def beginning(degree: Array, width: int) -> Iterator[Array]:
     """Yield the rows before the first step: zeros, and log(1 + degree)."""
     for first, last in ranges(len(degree), ROWS):
-        rows = np.zeros((last - first, WIDTH), np.float32)
-        rows[:, DIMENSION] = np.log1p(degree[first:last])
+        rows = np.zeros((last - first, width + 1), np.float32)
+        rows[:, width] = np.log1p(degree[first:last])
         yield rows
 
 
-def added(total: Array, state: Any) -> Iterator[Array]:
-    """Yield the rows of the sum so far with one more step."""
+def added(total: Array, state: Any, column: int) -> Iterator[Array]:
+    """Yield the rows of the sum so far with one more step in the columns from `column` on."""
     reader = ArrayReader(total)
     for first, last in ranges(len(total), ROWS):
-        rows = np.ascontiguousarray(reader.block(first, last, slice(0, WIDTH)))
-        rows[:, :DIMENSION] += state[first:last]
+        rows = np.ascontiguousarray(reader.block(first, last, slice(0, total.shape[1])))
+        rows[:, column : column + DIMENSION] += state[first:last]
         yield rows
     reader.close()
 

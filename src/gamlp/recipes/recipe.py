@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import resources
 from pathlib import Path
@@ -18,7 +18,7 @@ from typing import Any
 
 from gamlp.errors import FormatError, MissingFileError, SettingsError, did_you_mean
 from gamlp.methods import Method, method_named
-from gamlp.recipes.adapt import Outline, adapted, adapted_method
+from gamlp.recipes.adapt import Outline, adapted, adapted_method, adapted_network
 from gamlp.storage.files import write_text
 
 Published = tuple[float, float | None]  # mean and std in %; not everyone publishes a std
@@ -47,9 +47,16 @@ class Recipe:
         own = {**self.methods.get(method.base, {}), **self.methods.get(method.name, {})}
         return method.settings_from({**method.shared(common), **method.fixed, **own, **overrides})
 
-    def method_for(self, outline: Outline) -> str:
-        """Return what is run on such a graph when no method is named."""
-        return adapted_method(outline) if self.adapt else self.method
+    def method_for(self, outline: Outline, given: Collection[str] = (), *, network: bool = False) -> str:
+        """Return what is run on such a graph when no method is named; one `network` on hops where that is asked for.
+
+        A setting that is `given` and that a mixture of methods does not have asks for it, too.
+        """
+        if not self.adapt:
+            return self.method
+        method = adapted_method(outline)
+        fits = method_named(method).setting_names()
+        return adapted_network(outline) if network or not all(key in fits for key in given) else method
 
 
 def recipe_names() -> list[str]:

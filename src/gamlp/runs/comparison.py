@@ -19,7 +19,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, create_model
 
 from gamlp.errors import InputError, SettingsError, did_you_mean
 from gamlp.graph.graph import Graph
@@ -28,8 +28,9 @@ from gamlp.methods import BASES, Method, method_named
 from gamlp.pipeline import Pipeline
 from gamlp.progress import log, progress
 from gamlp.recipes.recipe import Published, load_recipe
-from gamlp.runs.comparison_table import write_tables
-from gamlp.runs.record import FORMAT, Count, Number, check_goes_on, check_version, read_kept
+from gamlp.runs.comparison_table import own_settings, write_tables
+from gamlp.runs.record import FORMAT, SCORES, Count, Number, check_goes_on, check_version, read_kept
+from gamlp.runs.record import USUAL as USUAL_METRIC
 from gamlp.runs.run import hop_source_of, open_run, pipeline_of, train_run, unfinished
 from gamlp.runs.spec import MethodName, RunSpec, Spec
 from gamlp.storage.files import write_json
@@ -47,23 +48,18 @@ USUAL_OF_TYPES = (
 RECORD = "comparison.json"
 PROPAGATION = (
     "feature_scaling", "components", "normalization", "self_loops", "storage", "rows",
-    "relations", "subsets", "subset_memory", "featureless", "embedding", "embedding_file",
+    "relations", "subsets", "subset_memory", "featureless", "embedding", "embedding_file", "structure",
 )  # fmt: skip  # beside the hops
 
 
-class Row(Validated):
-    """One method's line: shares from 0 to 1, the published ones too; seconds of training a seed."""
-
-    method: MethodName
-    valid_accuracy: Number
-    valid_accuracy_std: Number
-    test_accuracy: Number
-    test_accuracy_std: Number
-    seconds: float
-    parameters: Count
-    peak_memory_bytes: Number
-    published: Number
-    published_std: Number
+ROW_FIELDS: dict[str, Any] = {
+    "method": (MethodName, ...), "metric": (str, USUAL_METRIC),
+    **{name + end: (Number, None) for name in SCORES for end in ("", "_std")},
+    "seconds": (float, ...), "parameters": (Count, ...), "peak_memory_bytes": (Number, ...),
+    "published": (Number, ...), "published_std": (Number, ...),
+    "own_settings": (str, ""),  # in which it differs from its base beside it, beyond what its name says
+}  # fmt: skip  # of one method: shares from 0 to 1, the published ones too; seconds of training a seed
+Row = create_model("Row", __base__=Validated, **ROW_FIELDS)
 
 
 class ComparisonSpec(Spec):
@@ -153,7 +149,8 @@ def compare(graph: Graph, spec: ComparisonSpec, *, folder: Path) -> dict[str, An
                 results[name] = train_run(graph, record.run(name), folder=folder / name, source=source)
                 advance(1)
         published = published_in(record.recipe)
-        rows = [row(results[name], published.get(name, (None, None))) for name in record.methods]
+        own = {name: own_settings(name, record.settings) for name in record.methods}
+        rows = [row(results[name], published.get(name, (None, None)), own[name]) for name in record.methods]
         whole = record.model_dump(mode="json") | {"rows": rows}
         write_tables(whole, folder)
         write_json(folder / RECORD, whole)
@@ -246,8 +243,8 @@ def read_comparison(folder: Path) -> ComparisonRecord:
     return read_kept(folder / RECORD, ComparisonRecord, missing)
 
 
-def row(result: Mapping[str, Any], published: Published | tuple[None, None]) -> dict[str, Any]:
+def row(result: Mapping[str, Any], published: Published | tuple[None, None], changed: str) -> dict[str, Any]:
     """Return one method's line; what was published comes in %."""
     mean, std = (None if value is None else value / 100 for value in published)
-    own = {"seconds": result["seconds_per_seed"], "published": mean, "published_std": std}
+    own = {"seconds": result["seconds_per_seed"], "published": mean, "published_std": std, "own_settings": changed}
     return {key: result.get(key) for key in Row.model_fields} | own

@@ -7,7 +7,7 @@ no engine, and one fingerprint. A run of format 1 that was not finished cannot g
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,20 +21,25 @@ from gamlp.graph.graph import Graph
 from gamlp.runs.spec import WHOLE_GRAPH, RunSpec, Seed, Spec, check_same_graph, command_of
 from gamlp.storage.files import read_json
 from gamlp.storage.validated import Model, Validated, parsed
+from gamlp.targets.metrics import BASELINES, LARGEST_CLASS, METRICS, Metric
 
 FORMAT = 2
+USUAL = "accuracy"
 Number = float | None
 Count = Annotated[int, Field(ge=0)]
 
-SCORES = [f"{part}_{metric}" for metric in ("accuracy", "macro_f1", "log_loss") for part in ("valid", "test")]
+SCORES = [f"{part}_{metric}" for metric in (*METRICS, *BASELINES) for part in ("valid", "test")]
+OF_0_1 = ("accuracy", "macro_f1", "log_loss")  # which every result has; the others came later
+REQUIRED: dict[str, Any] = {name: ... if name.split("_", 1)[1] in OF_0_1 else None for name in SCORES}
 SEED_FIELDS: dict[str, Any] = {
-    "seed": (Seed, ...), **dict.fromkeys(SCORES, (Number, ...)),
+    "seed": (Seed, ...), **{name: (Number, default) for name, default in REQUIRED.items()},
     "parameters": (Count, 0), "stages": (list[dict[str, float]], ...), "seconds": (float, ...),
 }  # fmt: skip
 SeedResult = create_model("SeedResult", __base__=Validated, **SEED_FIELDS)
 FIELDS: dict[str, Any] = {
     "best_seed": (Seed, ...), "runs": (list[SeedResult], ...), "seeds": (list[Seed], ...),
-    **{name + end: (Number, ...) for name in SCORES for end in ("", "_std")}, "peak_memory_bytes": (Number, ...),
+    **{name + end: (Number, default) for name, default in REQUIRED.items() for end in ("", "_std")},
+    "metric": (str, USUAL), "peak_memory_bytes": (Number, ...),
     "seconds": (float, ...), "seconds_per_seed": (float, ...), "parameters": (Count, 0),
 }  # fmt: skip
 Result = create_model("Result", __base__=Validated, **FIELDS)  # of all seeds together
@@ -60,10 +65,29 @@ class Record(RunSpec):
         seeds = f"{len(self.seeds)} seed{'s' if len(self.seeds) > 1 else ''}"
         state, found = "not finished", self.result
         if found is not None:
-            scores = {part: found[f"{part}_accuracy"] for part in ("valid", "test")}
-            known = [f"{part} {100 * score:.2f} %" for part, score in scores.items() if score is not None]
-            state = ", ".join(known) or "finished"
+            metric = metric_of(found)
+            scores = {part: found[f"{part}_{metric.name}"] for part in ("valid", "test")}
+            known = [f"{part} {metric.said(score)}" for part, score in scores.items() if score is not None]
+            words = baseline_words(found)
+            state = (", ".join(known) or "finished") + (f" ({words})" if words else "")
         return f"Run of {self.method} on {self.dataset}, {seeds}: {state}"
+
+
+def metric_of(result: Mapping[str, Any]) -> Metric:
+    """Return what chose in a run or in a method's line of a comparison; of runs before 0.2.0 it was the accuracy."""
+    return METRICS[result.get("metric") or USUAL]
+
+
+def baseline_of(result: Mapping[str, Any]) -> Metric:
+    """Return what stands beside the scores of a run: which share of the nodes the commonest answer is right for."""
+    return next((one for one in BASELINES.values() if f"test_{one.name}" in result), LARGEST_CLASS)
+
+
+def baseline_words(result: Mapping[str, Any]) -> str:
+    """Say it in a few words, as "largest class 30.2 % on test"; nothing of runs that did not keep it."""
+    metric = baseline_of(result)
+    value = result.get(f"test_{metric.name}")
+    return "" if value is None else f"{metric.title} {100 * value:.1f} % on test"
 
 
 def new_record(graph: Graph, spec: RunSpec) -> Record:

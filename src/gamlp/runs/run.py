@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,13 @@ from gamlp.runs.predictions import write_predictions
 from gamlp.runs.record import SCORES, Record, as_data, check_goes_on, check_version, new_record, read_run
 from gamlp.runs.seed import train_seed
 from gamlp.runs.spec import RunSpec, Spec
+from gamlp.runs.start import START, start_of
 from gamlp.storage.files import write_json
 from gamlp.storage.locks import is_bare, locked
+from gamlp.targets.metrics import METRICS, Metric, mean_and_std
+from gamlp.targets.registry import kind_of
 from gamlp.train.distributed import Ranks, ranks
 from gamlp.train.hop_source import HopSource
-from gamlp.train.metrics import mean_and_std
 
 
 def train_run(graph: Graph, spec: RunSpec, *, folder: Path | None, source: HopSource | None = None) -> dict[str, Any]:
@@ -77,7 +80,8 @@ def unfinished(seeds: Sequence[int], folder: Path) -> list[int]:
 def pipeline_of(spec: RunSpec, source: HopSource) -> Pipeline:
     """Return the pipeline that a specification describes."""
     method = method_named(spec.method)
-    return Pipeline(method, method.settings_from(spec.settings), device=spec.device, hop_source=source)
+    start = None if spec.start is None else cache(partial(start_of, spec.start, device=spec.device, source=source))
+    return Pipeline(method, method.settings_from(spec.settings), device=spec.device, hop_source=source, start=start)
 
 
 def hop_source_of(spec: Spec, folder: Path | None) -> HopSource:
@@ -99,7 +103,9 @@ def train_seeds(graph: Graph, spec: RunSpec, pipeline: Pipeline, folder: Path | 
         for seed in spec.seeds:
             results.append(train_seed(pipeline, graph, seed=seed, folder=folder and folder / f"seed-{seed}"))
             advance(1)
-    result = summary(graph, spec, results, seconds=time.perf_counter() - started) | {"run": folder and str(folder)}
+    metric = kind_of(graph.labels).metric(pipeline.settings)
+    result = summary(graph, spec, results, metric, seconds=time.perf_counter() - started)
+    result["run"] = folder and str(folder)
     if folder is not None:
         write_predictions(graph, folder, result["best_seed"])
         write_json(folder / "run.json", as_data(record) | {"result": result})
@@ -136,16 +142,30 @@ def begun(folder: Path) -> Record:
     return record
 
 
-def summary(graph: Graph, spec: RunSpec, results: list[dict[str, Any]], *, seconds: float) -> dict[str, Any]:
+def summary(
+    graph: Graph, spec: RunSpec, results: list[dict[str, Any]], metric: Metric, *, seconds: float
+) -> dict[str, Any]:
     """Return mean ± std over the seeds of everything that was scored; without validation nodes the first is best."""
-    total: dict[str, Any] = {"dataset": graph.name, "method": spec.method, "recipe": spec.recipe}
-    for name in SCORES:
+    total: dict[str, Any] = {"dataset": graph.name, "method": spec.method, "recipe": spec.recipe, "metric": metric.name}
+    for name in (name for name in SCORES if name in results[0]):
         values = [result[name] for result in results]
         mean, std = (None, None) if None in values else mean_and_std(values)
         total |= {name: mean, f"{name}_std": std}
+    if spec.start is not None:
+        key = START.format(metric.name)
+        before = [result[key] for result in results]
+        total |= {key: None if None in before else mean_and_std(before)[0], "from": str(spec.start)}
     each = sum(result["seconds"] for result in results) / len(results)
-    best = max(results, key=lambda result: result["valid_accuracy"] or 0)
+    best = max(results, key=lambda result: chosen_by(result, metric))
     return total | {
         "parameters": results[0]["parameters"], "seeds": list(spec.seeds), "seconds": seconds,
         "seconds_per_seed": each, "peak_memory_bytes": peak_bytes(), "best_seed": best["seed"], "runs": results,
     }  # fmt: skip
+
+
+def chosen_by(result: Mapping[str, Any], metric: Metric) -> float:
+    """Return what the best seed has most of: the metric on validation, or where it is not defined −log loss."""
+    for one in (metric, METRICS["log_loss"]):
+        if (value := result[f"valid_{one.name}"]) is not None:
+            return one.better(value)
+    return 0.0

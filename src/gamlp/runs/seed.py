@@ -5,13 +5,14 @@
     run.json        the results of all seeds
 
 The files are bound together: those swapped between runs, or changed since, are refused. Labels of test nodes are read
-in `evaluate` and nowhere else.
+in `evaluate` and in `trust.measure`, which score, and nowhere else.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ from gamlp.errors import FormatError
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.pipeline import Fitted, Pipeline
+from gamlp.runs.start import START
 from gamlp.storage.checksums import another_run, check_files, checksums_of, json_digest
 from gamlp.storage.files import read_json, write_array, write_json
+from gamlp.targets.registry import kind_of
 from gamlp.train.checkpoint import remove_stages
-from gamlp.train.metrics import scores
 from gamlp.train.prediction import Prediction
+from gamlp.trust.measure import trust_data
 
 CHECKSUMS = "checksums.json"
 CHECKSUMS_OF_0_1 = "seals.json"
@@ -41,10 +44,16 @@ def train_seed(pipeline: Pipeline, graph: Graph, *, seed: int, folder: Path | No
     split = graph.split_for(seed)
     fitted = pipeline.fit(graph, split, seed, folder=folder)
     assert fitted.prediction is not None
+    metric = kind_of(graph.labels).metric(pipeline.settings)
+    start = None if pipeline.start is None else evaluate(pipeline.start(seed).predict(graph, split=split), graph, split)
+    before = {} if start is None else {START.format(metric.name): start[f"valid_{metric.name}"]}
     result = {
         "seed": seed,
+        **before,
         **evaluate(fitted.prediction, graph, split),
+        "trust": trust_data(fitted, graph, split),
         **{name: fitted.facts[name] for name in ("parameters", "stages")},
+        **({"tried": fitted.facts["tried"]} if fitted.facts["tried"] else {}),
         "seconds": time.perf_counter() - started,
     }
     if folder is not None:
@@ -53,12 +62,13 @@ def train_seed(pipeline: Pipeline, graph: Graph, *, seed: int, folder: Path | No
 
 
 def evaluate(prediction: Prediction, graph: Graph, split: Split) -> dict[str, Any]:
-    """Score the validation and test nodes that have labels; the only place where test labels are read."""
+    """Score the validation and test nodes that have labels."""
     result: dict[str, Any] = {}
+    kind = kind_of(graph.labels)
     for name, ids in {"valid": split.valid, "test": split.test}.items():
-        ids = ids[graph.labels[ids] >= 0]  # noqa: PLW2901
-        found = scores(prediction.probabilities[np.searchsorted(prediction.rows, ids)], graph.labels[ids])
-        result |= {f"{name}_{metric}": value if len(ids) else None for metric, value in found.items()}
+        ids = ids[kind.known(graph.labels[ids])]  # noqa: PLW2901
+        found = kind.scores(prediction.probabilities[np.searchsorted(prediction.rows, ids)], graph.labels[ids])
+        result |= {f"{name}_{metric}": None if isnan(value) else value for metric, value in found.items()}
     return result
 
 
@@ -67,7 +77,7 @@ def keep(fitted: Fitted, result: dict[str, Any], folder: Path) -> None:
     assert fitted.prediction is not None
     fitted.save(folder)
     write_array(folder / "rows.npy", fitted.prediction.rows)
-    write_array(folder / "probabilities.npy", fitted.prediction.probabilities.astype(np.float32))
+    write_array(folder / "probabilities.npy", fitted.prediction.probabilities.astype(np.float32, copy=False))
     if fitted.prediction.weights is not None:
         write_array(folder / "attention.npy", fitted.prediction.weights)
     if fitted.facts["relations"]:

@@ -27,6 +27,7 @@ from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import literal, load_recipe
 from gamlp.train.hop_source import check_device
 
+SMOOTHING_BYTES = 24  # of correct and smooth, a node and class: probabilities six times over
 WHOLE_GRAPH = "adjacency or features"  # the one fingerprint that runs of 0.1.0 have: of both together
 
 
@@ -66,6 +67,7 @@ class RunSpec(Spec):
     command: ClassVar[tuple[str, ...]] = ("train", "method")
     method: str
     settings: dict[str, Any]  # resolved: what is trained with
+    start: Path | None = None  # the run whose weights it begins with
 
     @classmethod
     def of(
@@ -80,10 +82,12 @@ class RunSpec(Spec):
         device: str = "cpu",
         source: GraphSource | None = None,
         to_train: bool = True,
+        network: bool = False,
     ) -> RunSpec:
         """Resolve every setting for this graph, and refuse what cannot be trained; the method may be the recipe's.
 
-        What is only propagated needs no labels: `to_train` is False there.
+        What is only propagated needs no labels: `to_train` is False there. Where the recipe has the choice, the method
+        is one `network` on hops if that is asked for, or if a setting of one is given.
         """
         found, values = load_recipe(recipe), dict(overrides or {})
         split = graph.split_for(seeds[0])
@@ -91,9 +95,10 @@ class RunSpec(Spec):
             check_trainable(graph, split)
         outline = Outline.of(graph, split)
         if method is None:
-            method = found.method_for(outline)
-            if values.get("rows", "all") != "all":
-                method = method.removesuffix("+cs")  # it needs all nodes
+            method = found.method_for(outline, values, network=network)
+            smoothing = SMOOTHING_BYTES * outline.nodes * outline.classes
+            if values.get("rows", "all") != "all" or smoothing > (engine.memory or smoothing):
+                method = method.removesuffix("+cs")  # it needs all nodes, and holds what it says of them
         chosen = method_named(method)
         check_device(device)
         check_engine(chosen, engine, device)
@@ -144,6 +149,8 @@ def command_of(spec: Spec) -> str:
     command, *own = spec.command
     options = [(name, getattr(spec, name)) for name in own]
     options += [("recipe", spec.recipe), ("seeds", len(spec.seeds)), ("seed", spec.seeds[0])]
+    if start := getattr(spec, "start", None):
+        options = [("from", start)]  # whose method, recipe and seeds it has
     options += [("set", f"{key}={written_value(value)}") for key, value in spec.overrides.items()]
     return shell_line([command, *spec.source.words()], [*options, *engine_options(spec.engine, spec.device)])
 

@@ -1,8 +1,9 @@
 """Search for the settings of a method that classify the validation nodes best.
 
-A trial is the mean validation accuracy over the seeds. After each seed but the last, a trial whose mean so far is below
-the median of the others at that point is given up. The first trial is the recipe as it is, so the result is never worse
-on validation than what it began with. Labels outside train and valid are taken out of the graph before anything runs.
+A trial is the mean over the seeds of the metric on validation (`metric`: the accuracy unless told). After each seed but
+the last, a trial whose mean so far is below the median of the others at that point is given up. The first trial is the
+recipe as it is, so the result is never worse on validation than what it began with. Labels outside train and valid are
+taken out of the graph before anything runs.
 
 SPACE says which settings a search tries, and which values of each. A setting is left alone where the method fixes it,
 where the user has set it, and where it would change nothing: label hops without labels, a threshold without stages. The
@@ -27,12 +28,14 @@ from gamlp.pipeline import Pipeline, hide_labels
 from gamlp.progress import progress
 from gamlp.recipes.recipe import Published, write_recipe
 from gamlp.runs.comparison import published_in
-from gamlp.runs.run import hop_source_of
+from gamlp.runs.run import chosen_by, hop_source_of
 from gamlp.runs.seed import train_seed
 from gamlp.runs.spec import check_same_graph
 from gamlp.runs.study import SearchSpec, optuna_or_error, study_in
 from gamlp.settings import Settings, settings_from
 from gamlp.storage.locks import locked
+from gamlp.targets.objective import Objective
+from gamlp.targets.registry import kind_of
 from gamlp.train.batches import seed_of
 from gamlp.train.hop_source import HopSource
 
@@ -90,14 +93,14 @@ def tune(graph: Graph, spec: SearchSpec, *, study_file: Path) -> dict[str, Any]:
     """Run trials until the study holds as many as asked for, and write the best settings as a recipe."""
     start = checked(graph, spec)
     check_same_graph(spec, graph)
-    source = hop_source_of(spec, None)
+    source, kind = hop_source_of(spec, None), kind_of(graph.labels)
     with locked(study_file), locked(spec.out), study_in(study_file) as study:
         give_up_running(study)
         with progress("trials", total=spec.trials) as advance:
             advance(len(finished(study)))
             while len(finished(study)) < spec.trials:
                 run_trial(study, source, graph, spec, start)
-                advance(1, note=f"best valid {100 * study.best_value:.2f} %")
+                advance(1, note=f"best {Objective(kind, kind.metric(start)).note(study.best_value)}")
         return written(study, graph, spec, start) | {"study": str(study_file)}
 
 
@@ -138,7 +141,7 @@ def run_trial(study: optuna.Study, source: HopSource, graph: Graph, spec: Search
     scores: list[float] = []
     try:
         for step, seed in enumerate(spec.seeds):
-            scores.append(valid_accuracy(pipeline, graph, seed))
+            scores.append(valid_score(pipeline, graph, seed))
             trial.report(fmean(scores), step)
             if step + 1 < len(spec.seeds) and trial.should_prune():
                 study.tell(trial, state=optuna.trial.TrialState.PRUNED)
@@ -149,27 +152,30 @@ def run_trial(study: optuna.Study, source: HopSource, graph: Graph, spec: Search
         raise
 
 
-def valid_accuracy(pipeline: Pipeline, graph: Graph, seed: int) -> float:
-    """Train one seed on a graph without test labels."""
+def valid_score(pipeline: Pipeline, graph: Graph, seed: int) -> float:
+    """Train one seed on a graph without test labels; return what is better the larger."""
     split = graph.split_for(seed)
     hidden = replace(hide_labels(graph, split), split=split)  # the same adjacency and features: hops stay valid
-    return float(train_seed(pipeline, hidden, seed=seed, folder=None)["valid_accuracy"])
+    metric = kind_of(graph.labels).metric(pipeline.settings)
+    return chosen_by(train_seed(pipeline, hidden, seed=seed, folder=None), metric)
 
 
 def written(study: optuna.Study, graph: Graph, spec: SearchSpec, start: Settings) -> dict[str, Any]:
     """Write the recipe of the best trial and return the result."""
     changes, trials = study.best_trial.user_attrs["changes"], finished(study)
+    metric = kind_of(graph.labels).metric(start)
+    best, first = metric.better(study.best_value), metric.better(trials[0].value)
     settings = settings_from({**start.model_dump(), **changes})
     source = (
-        f"tuned by gamlp tune on {graph.name}: {len(trials)} trials, validation accuracy {100 * study.best_value:.2f} %"
+        f"tuned by gamlp tune on {graph.name}: {len(trials)} trials, validation {metric.title} {metric.said(best)}"
         f" over {len(spec.seeds)} seeds, from recipe {spec.recipe}"
     )
     words = {"title": f"{graph.name}, tuned", "source": source, "method": spec.method}
     write_recipe(spec.out, words | recipe_tables(method_named(spec.method), settings, published_in(spec.recipe)))
     pruned = sum(trial.state.name == "PRUNED" for trial in trials)
     return {
-        "dataset": graph.name, "method": spec.method, "best_valid_accuracy": study.best_value,
-        "start_valid_accuracy": trials[0].value, "trials": len(trials), "pruned": pruned, "changes": changes,
+        "dataset": graph.name, "method": spec.method, "metric": metric.name, f"best_valid_{metric.name}": best,
+        f"start_valid_{metric.name}": first, "trials": len(trials), "pruned": pruned, "changes": changes,
         "settings": settings.model_dump(mode="json"), "out": str(spec.out),
     }  # fmt: skip
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from gamlp.errors import FormatError, MissingFileError, disk_errors
 from gamlp.storage.checksums import changed, json_digest
 from gamlp.storage.locks import hold, sweep, temporary_name
-from gamlp.storage.threads import prefetch
+from gamlp.storage.threads import background, prefetch
 
 Array = npt.NDArray[Any]
 UNTOUCHED = "What was there before is untouched. Free some space or choose another folder, then run again."
@@ -104,6 +104,18 @@ def write_array(path: Path, array: Array) -> None:
         np.save(file, array, allow_pickle=False)
 
 
+def write_hashed_array(path: Path, array: Array) -> str:
+    """Write an array in memory, by rows, as .npy, whole or not at all; return its checksum, made meanwhile."""
+    array = np.ascontiguousarray(array)
+    with replacing(path) as file, background() as start:
+        found: list[str] = []
+        start(lambda: found.append(_content(array)))
+        np.save(file, array, allow_pickle=False)
+        file.flush()
+        os.fsync(file.fileno())  # the disk is slower than the hash
+    return found[0]
+
+
 def read_array(path: Path, *, memory_map: bool = False) -> Array:
     """Read or map one .npy file; a truncated or pickled one, or one with a false header, is refused by name."""
     if not path.is_file():
@@ -174,6 +186,26 @@ def _content(array: Array) -> str:
     if before is not None and before == _identity(array):
         _KNOWN[before] = total.hexdigest()
     return total.hexdigest()
+
+
+def remember(array: Array, content: str) -> None:
+    """Take the hash of a mapped file from where it was written down, until the file changes."""
+    identity = _identity(array)
+    if identity is not None:
+        _KNOWN[identity] = content
+
+
+def linked(old: Path, new: Path) -> bool:
+    """Give a file a second name; False where the file system cannot."""
+    with suppress(OSError):
+        os.link(old, new)
+        return True
+    return False
+
+
+def is_older(path: Path, contents: Path) -> bool:
+    """Say whether a file was last written before the file that describes it, and so is what that describes."""
+    return path.stat().st_mtime_ns <= contents.stat().st_mtime_ns
 
 
 def _identity(array: Array) -> tuple[Any, ...] | None:

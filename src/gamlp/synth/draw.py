@@ -8,7 +8,9 @@ class is a hash of its number. An edge starts anywhere, at node N·u^skew of a f
 
     inside its community with probability `inside`, at another community of its class with `same_class`, else anywhere,
 
-so degrees are skewed, neighbours are near in number or far, and alike in class or not, in known proportions.
+so degrees are skewed, neighbours are near in number or far, and alike in class or not, in known proportions. With a
+`homophily` h a share h of the edges joins two nodes of one class, and the others a node with one of the next class, the
+last class with the first: where h is small neighbours differ, and still tell the class.
 The shuffling is i ↦ (a·i + b) mod N with a coprime to N: no table of N numbers is needed.
 """
 
@@ -47,6 +49,11 @@ class SynthShape:
     same_class: float = 0.2  # share of edges to another community of the same class
     skew: float = 2.0  # an end is node N·u^skew, u uniform: 1 is even, 2 has hubs
     signal: float = 0.5  # length of a class's mean beside noise of 1 in each feature
+    homophily: float | None = None  # share of edges within a class, the others to the next class; None = as above
+
+    def with_homophily(self, share: float) -> SynthShape:
+        """Return the shape with so many edges within a class, and communities that every class has some of."""
+        return replace(self, homophily=share, community=max(1, min(10, self.nodes // (20 * self.classes))))
 
     def scaled(self, scale: float) -> SynthShape:
         """Return the shape with `scale` times the nodes and edges."""
@@ -131,6 +138,9 @@ class Drawing:
         source = self._anywhere(random.random(count))
         target = self._anywhere(random.random(count))
         kind, place = random.random(count), random.random(count)
+        if shape.homophily is not None:
+            classes = (self.labels(source) + (kind >= shape.homophily)) % shape.classes
+            return source, self._of_class(classes, place)
         inside = kind < shape.inside
         first = source[inside] // shape.community * shape.community
         size = np.minimum(first + shape.community, shape.nodes) - first

@@ -28,7 +28,7 @@ class StageFacts(Validated):
 
     epoch: int  # the next one
     best_epoch: int
-    best_score: Annotated[list[float], Field(min_length=2, max_length=2)]  # validation accuracy, then −log loss
+    best_score: Annotated[list[float], Field(min_length=2, max_length=2)]  # metric on validation, then −log loss
     history: list[dict[str, float]]
     files: dict[str, str] = Field(default_factory=dict, exclude=True)  # the checksums of a finished stage's files
 
@@ -97,6 +97,9 @@ def write_stage(
 
 def remove_stages(folder: Path) -> None:
     """Remove what a finished seed no longer needs; also where a kill came before this was done."""
+    for candidate in folder.glob("candidate-*"):
+        remove_stages(candidate)
+        candidate.rmdir()
     for file in folder.glob("stage-*"):
         forget(file)
 

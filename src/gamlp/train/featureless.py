@@ -30,7 +30,8 @@ from gamlp.storage.files import Array, digest, read_array
 def filled_features(graph: Graph, settings: Any, engine: Engine, *, cache: Path | None = None) -> Array:
     """Return the features of all nodes, (N, F')."""
     if not graph.features.shape[1] and (settings.featureless != "embeddings" or not graph.types):
-        return structure_features(engine, graph.adjacency, graph.names)
+        apart = getattr(settings, "structure", "sum") == "apart"
+        return structure_features(engine, graph.adjacency, graph.names, apart=apart)
     return check_filling(graph, settings, cache=cache)()
 
 

@@ -27,7 +27,7 @@ from gamlp.propagate.scaling import Scaling
 from gamlp.propagate.spec import Propagation
 from gamlp.propagate.subsets import Subset, first_hops, subset_hops, subsets_of
 from gamlp.settings import Settings
-from gamlp.storage.files import Array
+from gamlp.storage.files import Array, digest
 from gamlp.train.distributed import ranks
 from gamlp.train.featureless import filled_features
 
@@ -44,6 +44,12 @@ class HopSource:
     def __init__(self, engine: Engine, *, work: Path | None = None) -> None:
         self.engine, self.work = engine, work
         self._kept: dict[str, tuple[tuple[object, ...], tuple[object, ...], Any]] = {}
+
+    def transient(self) -> HopSource:
+        """Return the same, with the features it has, on an engine whose hops are kept as long as they are in use."""
+        other = HopSource(self.engine.transient(), work=self.work)
+        other._kept = {what: kept for what, kept in self._kept.items() if what == "features"}
+        return other
 
     def features(self, graph: Graph, settings: Any) -> Array:
         """Return the features of all nodes (N, F); where there are none they are made."""
@@ -63,7 +69,7 @@ class HopSource:
         """Return the hops of `rows`, of `subsets` where there are any."""
         spec, same = propagation_of(settings, rows), (graph.adjacency, scaling)
         equal = (
-            *(settings.normalization, settings.self_loops, settings.storage, None if rows is None else rows.tobytes()),
+            *(settings.normalization, settings.self_loops, settings.storage, None if rows is None else digest(rows)),
             *(featureless_key(settings), subsets, settings.subset_memory),
         )
         kept = self._find("hops", same, equal)
@@ -107,13 +113,13 @@ def propagation_of(settings: Settings, rows: Array | None) -> Propagation:
 def label_propagation_of(settings: Settings, rows: Array | None) -> Propagation:
     """Return how the labels are propagated: the last hop is kept."""
     normalization = Normalization(settings.label_normalization, settings.label_self_loops)
-    return Propagation(settings.label_hops, normalization, rows, keep="last")
+    return Propagation(settings.label_hops, normalization, rows, keep="last", storage=settings.storage)
 
 
 def featureless_key(settings: Any) -> str:
     """Name the way in which types without features get some."""
     if settings.featureless != "embeddings":
-        return str(settings.featureless)
+        return f"{settings.featureless} {getattr(settings, 'structure', '')}"
     return f"embeddings {settings.embedding_file or settings.embedding}"
 
 

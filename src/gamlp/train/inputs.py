@@ -3,7 +3,8 @@
 Hops may lie in a file. Looking at far-apart rows through its map makes the system fetch a page, and what lies around
 it, whenever a row is touched first, one row after the other. `MappedRows` reads each run of neighbouring rows at once,
 just its bytes, and as many runs at a time as there are threads, which is what a disk is quick at. Files that fit in
-half of the memory are looked at through the map: the system's cache soon holds them whole.
+half of the memory are looked at through the map: the system's cache soon holds them whole. What is seen through a map
+counts as held by the process, so within a memory limit only small files are.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array, is_whole_file
 from gamlp.storage.threads import ranges, workers
 
-KEEP_BYTES = 2**29  # a fixed set of rows (training set in one step, validation set) stays gathered up to this size
+KEEP_BYTES = 2**29  # of fixed sets of rows (training set in one step, validation set) that stay gathered
 THREADS = 16  # reads under way at a time
 
 Batch = tuple[Tensor, Tensor | None, Tensor | None]  # hops, labels, stationary
@@ -35,31 +36,38 @@ Batch = tuple[Tensor, Tensor | None, Tensor | None]  # hops, labels, stationary
 class Inputs:
     """Feature hops (R, K+1, F), or (R, S, K+1, F), and, where the network reads labels, label hops (R, C)."""
 
-    def __init__(self, hops: Hops, labels: Array | None, nodes: int, device: str = "cpu") -> None:
+    def __init__(self, hops: Hops, labels: Array | None, device: str = "cpu", *, memory: int | None = None) -> None:
+        """`memory` is the limit of the process, None = none."""
         self.hops, self.labels, self.device = hops, labels, device
-        self._row_of: Array | None = None
-        if hops.rows is not None:
-            self._row_of = np.full(nodes, -1, dtype=np.int64)
-            self._row_of[hops.rows] = np.arange(len(hops.rows))
-        self._file = mapped_rows(hops.values)
+        self._order: Array | None = None  # what sorts the rows of the hops, where they are not sorted
+        if hops.rows is not None and bool((np.diff(hops.rows) < 0).any()):
+            self._order = np.argsort(hops.rows)
+        limit = None if memory is None else memory // 16
+        self._file = mapped_rows(hops.values, limit=limit)
+        self._label_file = None if labels is None or memory is None else mapped_rows(labels[:, None], limit=limit)
         self._kept: dict[bytes, Batch] = {}
+        self._to_keep = KEEP_BYTES if memory is None else min(KEEP_BYTES, memory // 16)
 
     def rows_of(self, ids: Array) -> Array:
         """Return where the nodes `ids` stand in the hops."""
-        return ids if self._row_of is None else self._row_of[ids]
+        if self.hops.rows is None:
+            return ids
+        if self._order is None:
+            return np.searchsorted(self.hops.rows, ids)
+        return np.asarray(self._order[np.searchsorted(self.hops.rows, ids, sorter=self._order)])
 
     def gather(self, ids: Array, *, keep: bool = False) -> Batch:
         """Return (hops, labels, stationary) of the nodes `ids` as tensors; `keep` a set that is read again."""
         if keep and (known := self._kept.get(ids.tobytes())) is not None:
             return known
         rows = self.rows_of(ids)
-        labels, stationary = (
-            None if values is None else self._tensor(np.take(values, rows, axis=0))
-            for values in (self.labels, self.hops.stationary)
-        )
+        stationary = None if self.hops.stationary is None else self._tensor(np.take(self.hops.stationary, rows, axis=0))
+        labels = None if self.labels is None else self._tensor(self._label_rows(rows))
         batch = (self._tensor(self._hop_rows(rows)), labels, stationary)
-        if keep and batch[0].nbytes <= KEEP_BYTES:
+        size = sum(part.nbytes for part in batch if part is not None)
+        if keep and size <= self._to_keep:
             self._kept[ids.tobytes()] = batch
+            self._to_keep -= size
         return batch
 
     def begin_epoch(self, network: Network, ids: Array, key: list[int]) -> None:
@@ -73,6 +81,10 @@ class Inputs:
     def _hop_rows(self, rows: Array) -> Array:
         return np.take(self.hops.values, rows, axis=0) if self._file is None else self._file.take(rows)
 
+    def _label_rows(self, rows: Array) -> Array:
+        assert self.labels is not None
+        return np.take(self.labels, rows, axis=0) if self._label_file is None else self._label_file.take(rows)[:, 0]
+
     def _tensor(self, values: Array) -> Tensor:
         return torch.from_numpy(values).to(self.device).float()
 
@@ -80,13 +92,25 @@ class Inputs:
 @torch.no_grad()
 def predict(network: Network, inputs: Inputs, ids: Array, *, keep: bool = False) -> tuple[Array, Array]:
     """Return logits (R, C) and attention weights (R, K+1) of the nodes `ids`, without dropout."""
-    network.eval()
+    if network.training:
+        network.eval()
     with inputs.reading_all(network), reuse_buffers():
-        parts = [network(*inputs.gather(part, keep=keep)) for part in in_parts(inputs, ids)]
-    if not parts:
-        return np.zeros((0, 0), np.float32), np.zeros((0, 0), np.float32)
-    logits, weights = (torch.cat(tensors).cpu().numpy() for tensors in zip(*parts, strict=True))
+        parts = (network(*inputs.gather(part, keep=keep)) for part in in_parts(inputs, ids))
+        logits, weights = joined(parts, len(ids))
     return logits, weights
+
+
+def joined(parts: Iterator[tuple[Tensor, ...]], rows: int) -> list[Array]:
+    """Return two results of a network, each of all parts, as arrays of so many rows, which hold no part twice."""
+    whole: list[Array] = []
+    done = 0
+    for part in parts:
+        values = [tensor.cpu().numpy() for tensor in part]
+        whole = whole or [np.empty((rows, *value.shape[1:]), value.dtype) for value in values]
+        for target, value in zip(whole, values, strict=True):
+            target[done : done + len(value)] = value
+        done += len(values[0])
+    return whole or [np.zeros((0, 0), np.float32)] * 2
 
 
 @torch.no_grad()

@@ -2,7 +2,8 @@
 
     L = L_CE + γ·L_KD                                                     (paper, section 3.3)
 
-over the training nodes V_l and, from the second stage on, the reliable nodes V_r. The paper sums over nodes; here a
+over the training nodes V_l (L_CE is the loss of the `Objective`, with class weights where they are asked for) and, from
+the second stage on, the reliable nodes V_r. The paper sums over nodes; here a
 batch with n training and m reliable rows has the weighted mean
 
     L = (n·mean CE + γ·m·mean KD) / (n + γ·m)
@@ -17,25 +18,28 @@ of visiting all; those drawn stand for the others, so the two losses keep their 
 from __future__ import annotations
 
 import math
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from gamlp.errors import SettingsError
-from gamlp.labels import AveragedTeacher, consistency_loss, distillation_loss, ramp_up, soften
+from gamlp.labels import AveragedTeacher, consistency_loss, distillation_loss, ramp_up
 from gamlp.model import Network
 from gamlp.model.cpu.buffer_pool import reuse_buffers
 from gamlp.progress import progress
 from gamlp.settings import Settings
 from gamlp.storage.files import Array
+from gamlp.targets.base import TargetKind
+from gamlp.targets.objective import Objective
+from gamlp.targets.registry import SINGLE
+from gamlp.train.adam import Adam
 from gamlp.train.batches import batches, seed_of, steps_per_epoch
 from gamlp.train.checkpoint import Checkpoint, StageFacts, prefixed, without_prefix
 from gamlp.train.distributed import ranks
 from gamlp.train.inputs import Batch, Inputs, predict
-from gamlp.train.metrics import accuracy, log_loss
 
 NO_IDS = np.zeros(0, dtype=np.int64)
 NO_ROWS = np.zeros((0, 0), dtype=np.float32)
@@ -51,6 +55,8 @@ class StageData(NamedTuple):
     reliable: Array = NO_IDS
     teacher: Array = NO_ROWS  # (len(reliable), C) probabilities
     candidates: Array = NO_IDS  # nodes that may become reliable, and where predictions should be consistent (SCR)
+    objective: Objective = Objective()
+    ends: float = math.inf  # of time.monotonic(): a stage that has been scored stops then
 
 
 def train_stage(
@@ -62,7 +68,7 @@ def train_stage(
     facts, epochs = state.facts, settings.epochs[stage]
     with reuse_buffers(), progress(f"stage {stage + 1}", total=epochs) as advance:
         advance(facts.epoch)
-        while facts.epoch < epochs and (facts.best_epoch < 0 or facts.epoch - facts.best_epoch < settings.patience):
+        while facts.epoch < epochs and (facts.best_epoch < 0 or goes_on(facts, data, settings)):
             loss = run_epoch(state, inputs, data, settings, key=[seed, stage, facts.epoch])
             facts.epoch += 1
             if not math.isfinite(loss):
@@ -74,9 +80,15 @@ def train_stage(
                 evaluate(state, inputs, data, loss)
             if checkpoint.due():
                 checkpoint.save(*state.saved())
-            advance(1, note=f"valid {100 * facts.best_score[0]:.2f} %" if facts.best_score[0] >= 0 else "")
+            scored = len(data.valid) and facts.best_epoch > 0
+            advance(1, note=data.objective.note(facts.best_score[0]) if scored else "")
     network.load_state_dict(state.best)
     return facts
+
+
+def goes_on(facts: StageFacts, data: StageData, settings: Settings) -> bool:
+    """Say whether a stage that has been scored may become better, and has the time to."""
+    return facts.epoch - facts.best_epoch < settings.patience and time.monotonic() < data.ends
 
 
 def run_epoch(state: StageState, inputs: Inputs, data: StageData, settings: Settings, *, key: list[int]) -> float:
@@ -99,7 +111,7 @@ def run_epoch(state: StageState, inputs: Inputs, data: StageData, settings: Sett
         loss = stage_loss(logits, parts, data, settings, whole=whole, share_drawn=share_drawn)
         if averaged is not None and len(parts[2]):
             share, start = len(parts[2]) / len(whole[2]), len(parts[0]) + len(parts[1])
-            loss = loss + share * agreement(averaged, batch, logits, start, settings, key)
+            loss = loss + share * agreement(averaged, batch, logits, start, settings, key, data.objective.kind)
         loss.backward()  # type: ignore[no-untyped-call]
         together.add_gradients(network)
         state.adam.step()
@@ -126,14 +138,14 @@ def stage_loss(
     """
     train, reliable = parts[0], parts[1]
     all_ = parts if whole is None else whole
-    labels = torch.from_numpy(data.train_labels[np.searchsorted(data.train, train)]).to(logits.device)
-    loss = functional.cross_entropy(logits[: len(train)], labels, reduction="sum")
+    labels = data.train_labels[np.searchsorted(data.train, train)]
+    loss = data.objective.loss(logits[: len(train)], labels).sum()
     gamma = settings.gamma / (share_drawn or 1.0)
     weight = len(all_[0]) + gamma * len(all_[1])
     if len(reliable) and gamma:
         teacher = torch.from_numpy(data.teacher[np.searchsorted(data.reliable, reliable)]).to(logits.device)
         rows = slice(len(train), len(train) + len(reliable))
-        loss = loss + gamma * len(reliable) * distillation_loss(logits[rows], teacher)
+        loss = loss + gamma * len(reliable) * distillation_loss(logits[rows], teacher, kind=data.objective.kind)
     return loss / max(weight, 1e-12)
 
 
@@ -145,14 +157,19 @@ def drawn(ids: Array, count: int, key: list[int]) -> Array:
 
 
 def agreement(
-    averaged: AveragedTeacher, batch: Batch, logits: Tensor, start: int, settings: Settings, key: list[int]
+    averaged: AveragedTeacher,
+    batch: Batch,
+    logits: Tensor,
+    start: int,
+    settings: Settings,
+    key: list[int],
+    kind: TargetKind = SINGLE,
 ) -> Tensor:
     """Return the weighted consistency loss of the rows from `start` on; it grows over the first quarter of a stage."""
-    target = averaged(*(None if part is None else part[start:] for part in batch)).logits.softmax(dim=1)
+    target = averaged(*(None if part is None else part[start:] for part in batch)).logits
     weight = settings.consistency * ramp_up(key[2], settings.epochs[key[1]] // 4)
-    return weight * consistency_loss(
-        logits[start:], target, threshold=settings.consistency_threshold, temperature=settings.temperature
-    )
+    more: Any = {"threshold": settings.consistency_threshold, "temperature": settings.temperature, "kind": kind}
+    return weight * consistency_loss(logits[start:], kind.link(target), **more)
 
 
 def evaluate(state: StageState, inputs: Inputs, data: StageData, loss: float) -> None:
@@ -161,9 +178,9 @@ def evaluate(state: StageState, inputs: Inputs, data: StageData, loss: float) ->
     entry, score = {"epoch": float(facts.epoch), "loss": loss}, [-1.0, float(-facts.epoch)]
     if len(data.valid):
         logits = ranks().gather(predict(network, inputs, ranks().share(data.valid), keep=True)[0])
-        probabilities = soften(logits, 1.0)
-        score = [accuracy(probabilities, data.valid_labels), -log_loss(probabilities, data.valid_labels)]
-        entry |= {"valid_accuracy": score[0], "valid_log_loss": -score[1]}
+        probabilities = data.objective.kind.probabilities(logits)
+        score = list(data.objective.score(probabilities, data.valid_labels))
+        entry |= data.objective.facts(score[0]) | {"valid_log_loss": -score[1]}
     facts.history.append(entry)
     if score > facts.best_score or not len(data.valid):
         facts.best_score, facts.best_epoch = score, facts.epoch
@@ -176,16 +193,15 @@ class StageState:
     def __init__(self, network: Network, settings: Settings) -> None:
         rate, decay = settings.learning_rate, settings.weight_decay
         self.network = network
-        self.adam = torch.optim.Adam(network.parameters(), lr=rate, weight_decay=decay, fused=True)
+        self.adam = Adam(network.parameters(), learning_rate=rate, weight_decay=decay)
         self.averaged = AveragedTeacher(network, settings.consistency_decay) if settings.consistency else None
         self.best: dict[str, Tensor] = {}
-        self.facts = StageFacts(epoch=0, best_epoch=-1, best_score=[-1.0, -math.inf], history=[])
+        self.facts = StageFacts(epoch=0, best_epoch=-1, best_score=[-math.inf, -math.inf], history=[])
 
     def saved(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return the tensors and facts of a checkpoint."""
-        slots = self.adam.state_dict()["state"].items()
-        adam = {f"{index}.{name}": value for index, slot in slots for name, value in slot.items()}
-        tensors = prefixed("network", self.network.state_dict()) | prefixed("adam", adam) | prefixed("best", self.best)
+        tensors = prefixed("network", self.network.state_dict()) | prefixed("adam", self.adam.state_dict())
+        tensors |= prefixed("best", self.best)
         if self.averaged is not None:
             tensors |= prefixed("teacher", self.averaged.state_dict())
         return tensors, self.facts.model_dump()
@@ -196,11 +212,7 @@ class StageState:
             return
         tensors, facts = kept
         self.network.load_state_dict(without_prefix("network", tensors))
-        slots: dict[int, dict[str, Tensor]] = {}
-        for name, value in without_prefix("adam", tensors).items():
-            index, slot = name.split(".", 1)
-            slots.setdefault(int(index), {})[slot] = value
-        self.adam.load_state_dict({"state": slots, "param_groups": self.adam.state_dict()["param_groups"]})
+        self.adam.load_state_dict(without_prefix("adam", tensors))
         if self.averaged is not None:
             self.averaged.load_state_dict(without_prefix("teacher", tensors))
         self.best, self.facts = without_prefix("best", tensors), StageFacts(**facts)

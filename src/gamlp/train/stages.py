@@ -11,8 +11,10 @@ the next begins, so a killed run goes on from there.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from gamlp.model import Network, build_network
 from gamlp.progress import log
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.hops import Hops
+from gamlp.propagate.sources import OneHotRows
 from gamlp.settings import Settings
 from gamlp.storage.files import Array, digest
 from gamlp.train.batches import seed_of
@@ -47,6 +50,7 @@ class StageTask:
     seed: int
     device: str = "cpu"
     fingerprint: str = ""  # of the graph, where stages are kept on disk
+    start: tuple[Network, ...] = ()  # whose weights the stages begin with; those beyond the last begin with the last's
 
     @property
     def rows(self) -> Array:
@@ -59,15 +63,11 @@ class Stages:
     """What the stages give: their networks up to the one that is kept, and what that one says of every row."""
 
     networks: list[Network]
+    probabilities: Array  # (R, C)
     logits: Array  # (R, C)
     weights: Array  # (R, K+1) attention
     history: list[dict[str, float]] = field(default_factory=list)  # one entry per evaluation, with its stage
     stages: list[dict[str, float]] = field(default_factory=list)  # one entry per stage
-
-    @property
-    def probabilities(self) -> Array:
-        """softmax(logits), (R, C)."""
-        return soften(self.logits, 1.0)
 
 
 def fit_stages(task: StageTask, known: StageData, *, folder: Path | None = None) -> Stages:
@@ -85,7 +85,7 @@ def fit_stages(task: StageTask, known: StageData, *, folder: Path | None = None)
             kept = (score, stage, logits, weights)
         history += [{"stage": stage + 1.0, **entry} for entry in facts.history]
         summary = {"epochs": facts.epoch, "best_epoch": facts.best_epoch, "reliable": reliable}
-        summaries.append(summary | ({"valid_accuracy": score} if len(data.valid) else {}))
+        summaries.append(summary | (known.objective.facts(score) if len(data.valid) else {}))
         log.info("stage %d: valid %.4f, %d reliable nodes", stage + 1, score, reliable)
         if stage and not reliable:
             log.warning(
@@ -93,19 +93,28 @@ def fit_stages(task: StageTask, known: StageData, *, folder: Path | None = None)
                 "(%d nodes do not train).",
                 *(stage + 1, task.settings.threshold, len(known.candidates)),
             )
+        if score < kept[0] or time.monotonic() >= known.ends:  # what learns from a worse stage is seldom better
+            break
     assert kept is not None
     _, chosen, logits, weights = kept
-    return Stages(networks[: chosen + 1], logits, weights, history, summaries)
+    said = known.objective.kind.probabilities(logits)
+    return Stages(networks[: chosen + 1], said, logits, weights, history, summaries)
 
 
 def predict_stages(task: StageTask, known: StageData, networks: list[Network]) -> Stages:
     """Run networks that were trained before, the last of which is the result."""
+    data = data_of_last(task, known, networks)
+    logits, weights = predict(networks[-1], stage_inputs(task, data, len(networks) - 1), task.rows)
+    return Stages(networks, known.objective.kind.probabilities(logits), logits, weights)
+
+
+def data_of_last(task: StageTask, known: StageData, networks: list[Network]) -> StageData:
+    """Run all networks but the last, and return what the last one is given."""
     logits = None
-    for stage, network in enumerate(networks):
+    for stage, network in enumerate(networks[:-1]):
         data = stage_data(task, known, logits)
-        logits, weights = predict(network, stage_inputs(task, data, stage), task.rows)
-    assert logits is not None
-    return Stages(networks, logits, weights)
+        logits, _ = predict(network, stage_inputs(task, data, stage), task.rows)
+    return stage_data(task, known, logits)
 
 
 def fit_stage(
@@ -114,6 +123,8 @@ def fit_stage(
     """Return a stage's network, its logits (R, C) and attention (R, K+1), and how it went; as kept, if it is done."""
     settings, width, seed = task.settings, task.hops.values.shape[-1], seed_of(task.seed, stage)
     network = build_network(settings, features=width, classes=task.classes, subsets=task.hops.subsets, seed=seed)
+    if task.start:
+        network.load_state_dict(task.start[min(stage, len(task.start) - 1)].state_dict())
     network.to(task.device)
     key = stage_key(task, data, stage)
     found = ranks().from_first(read_stage(store, key))
@@ -140,35 +151,46 @@ def stage_data(task: StageTask, known: StageData, logits: Array | None) -> Stage
     known = known._replace(teacher=np.zeros((0, task.classes), np.float32))
     if logits is None:
         return known
-    candidates, threshold = known.candidates, task.settings.threshold
-    probabilities = soften(logits[np.searchsorted(task.rows, candidates)], task.settings.temperature)
+    candidates, threshold, kind = known.candidates, task.settings.threshold, known.objective.kind
+    probabilities = soften(logits[np.searchsorted(task.rows, candidates)], task.settings.temperature, kind=kind)
     if task.settings.pseudo_labels == "train":
         train, labels = enlarged_training_set(probabilities, candidates, threshold, known.train, known.train_labels)
         order = np.argsort(train)
         return known._replace(train=train[order], train_labels=labels[order])
-    reliable = reliable_set(probabilities, candidates, threshold)
-    return known._replace(reliable=reliable, teacher=probabilities[np.searchsorted(candidates, reliable)])
+    reliable = reliable_set(probabilities, candidates, threshold, kind=kind)
+    teacher = kind.trusted(probabilities[np.searchsorted(candidates, reliable)], threshold)
+    return known._replace(reliable=reliable, teacher=teacher)
 
 
 def stage_inputs(task: StageTask, data: StageData, stage: int) -> Inputs:
     """Return the rows that the network reads: the feature hops and, where it reads labels, the last hop of Ŷ⁰."""
-    settings, hops, nodes, labels = task.settings, task.hops, task.adjacency.nodes, None
+    settings, hops, labels = task.settings, task.hops, None
     if settings.labels:
-        train, teacher = data.train, data.teacher
-        reliable = data.reliable if settings.reliable_propagation else None
-        initial = initial_labels(
-            nodes, task.classes, train, data.train_labels, reliable_ids=reliable, reliable_probabilities=teacher
-        )
+        initial, train = first_labels(task, data), data.train
         spec = label_propagation_of(settings, hops.rows)
         folds, seed = settings.label_folds, seed_of(task.seed, stage)
         weights = hop_weights(settings.label_weights, settings.label_hops)
         labels = label_hops(
             task.engine, task.adjacency, initial, spec, train_ids=train, weights=weights, folds=folds, seed=seed
         )
-    return inputs_for(hops, labels, nodes, task.device, settings)
+    return inputs_for(hops, labels, task.device, settings, memory=task.engine.memory)
+
+
+def first_labels(task: StageTask, data: StageData) -> OneHotRows:
+    """Return Ŷ⁰ of a stage (N, C)."""
+    reliable = data.reliable if task.settings.reliable_propagation else None
+    given: dict[str, Any] = {"reliable_ids": reliable, "reliable_probabilities": data.teacher}
+    return initial_labels(task.adjacency.nodes, task.classes, data.train, data.train_labels, **given)
+
+
+def last_labels(task: StageTask, known: StageData, networks: list[Network]) -> OneHotRows:
+    """Return Ŷ⁰ of the last stage (N, C), for which the stages before it predict."""
+    logits = predict_stages(task, known, networks[:-1]).logits if networks[1:] else None
+    return first_labels(task, stage_data(task, known, logits))
 
 
 def stage_key(task: StageTask, data: StageData, stage: int) -> str:
     """Return what tells a stage from all others, so that files of another are not taken for its own."""
     words = f"{task.settings.model_dump_json()} {task.seed} {stage} {task.fingerprint}"
-    return digest(words, data.train, data.train_labels, data.reliable, data.teacher)
+    begun = [value.cpu().numpy() for network in task.start for value in network.state_dict().values()]
+    return digest(words, data.train, data.train_labels, data.reliable, data.teacher, *begun)

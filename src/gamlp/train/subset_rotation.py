@@ -37,21 +37,21 @@ ROWS_A_STEP = 4096
 SHARE_NODES = 1000
 
 
-def inputs_for(hops: Hops, labels: Array | None, nodes: int, device: str, settings: Settings) -> Inputs:
-    """Return the rows a network reads, in memory or, in turns, from disk."""
+def inputs_for(
+    hops: Hops, labels: Array | None, device: str, settings: Settings, *, memory: int | None = None
+) -> Inputs:
+    """Return the rows a network reads, in memory or, in turns, from disk; `memory` is the limit of the process."""
     shelf = shelf_of(hops)
     if shelf is None:
-        return Inputs(hops, labels, nodes, device)
-    return TurnInputs(hops, shelf, labels, nodes, device, settings)
+        return Inputs(hops, labels, device, memory=memory)
+    return TurnInputs(hops, shelf, labels, device, settings)
 
 
 class TurnInputs(Inputs):
     """Rows of subsets that stay on disk; in training, of the open ones and the sum over the others."""
 
-    def __init__(
-        self, hops: Hops, shelf: Shelf, labels: Array | None, nodes: int, device: str, settings: Settings
-    ) -> None:
-        super().__init__(hops, labels, nodes, device)
+    def __init__(self, hops: Hops, shelf: Shelf, labels: Array | None, device: str, settings: Settings) -> None:
+        super().__init__(hops, labels, device)
         if settings.consistency:
             raise SettingsError(
                 "The consistency loss (+scr) needs all relation subsets in memory.\n"

@@ -34,6 +34,12 @@ SECTIONS = (
     Section("mistakes", "Mistakes on test nodes", "", ("mistakes",)),
     Section("calibration", "Calibration", "How often predictions of each confidence are right.", ("calibration",)),
     Section(
+        "coverage",
+        "Sets with a promise",
+        "What gamlp predict --coverage gives: for each node the classes that contain the truth with that probability.",
+        ("coverage",),
+    ),
+    Section(
         "attention",
         "Attention over the hops",
         "The mean weight of each hop: 0 is the node itself, 1 its neighbours, and so on. The stronger the colour the "

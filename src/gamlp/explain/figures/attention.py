@@ -26,6 +26,7 @@ from gamlp.explain.figures.chart import Chart
 from gamlp.explain.finished_run import FinishedRun
 from gamlp.runs.seed import check_kept
 from gamlp.storage.files import Array, read_array
+from gamlp.targets.registry import kind_of
 
 Range = tuple[int, int | None]  # smallest and largest degree; None = no limit
 MOST_NODES = 2**20  # whose ranks are correlated: of more, so many are drawn
@@ -154,8 +155,6 @@ def seed_trends(run: FinishedRun) -> list[Trend]:
 
 def degree_trends(attention: Array, degrees: Array) -> dict[str, tuple[int, float, float]]:
     """Return nodes, rank correlation and p for every measure that varies.  attention (R, K+1), degrees (R,)."""
-    from scipy.stats import spearmanr
-
     nodes = np.flatnonzero(degrees > 0)
     if len(nodes) > MOST_NODES:
         nodes = np.random.default_rng(0).choice(nodes, MOST_NODES, replace=False)
@@ -165,8 +164,23 @@ def degree_trends(attention: Array, degrees: Array) -> dict[str, tuple[int, floa
     if len(nodes) < 3 or not np.ptp(degrees):
         return {}
     varying = {name: values for name, values in measures.items() if np.ptp(values) > VARIES}
-    found = {name: spearmanr(degrees, values) for name, values in varying.items()}
-    return {name: (len(nodes), float(one.statistic), float(one.pvalue)) for name, one in found.items()}
+    return {name: (len(nodes), *rank_correlation(degrees, values)) for name, values in varying.items()}
+
+
+def rank_correlation(x: Array, y: Array) -> tuple[float, float]:
+    """Return Spearman's ρ and its p, that of t = ρ√((n−2)/(1−ρ²)), without scipy.stats, which takes long to import."""
+    from scipy.special import stdtr
+
+    rho = float(np.corrcoef(ranks(x), ranks(y))[0, 1].clip(-1, 1))
+    with np.errstate(divide="ignore"):
+        t = np.sqrt((len(x) - 2) / np.float64(1 - rho**2)) * abs(rho)
+    return rho, float(2 * stdtr(len(x) - 2, -t))
+
+
+def ranks(values: Array) -> Array:
+    """Return the rank of each value; equal ones share the mean of theirs."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return (np.cumsum(counts) - (counts - 1) / 2)[place]
 
 
 def explain_attention(run: FinishedRun, *, seed: int = 0) -> list[Weights]:
@@ -200,8 +214,8 @@ def by_outcome(attention: Array, right: Array) -> Weights:
 
 
 def by_class(attention: Array, labels: Array, classes: Sequence[str]) -> Weights:
-    """Return the mean weights of the nodes known to be of each class, in the order of the classes."""
-    members = {name: np.flatnonzero(labels == number) for number, name in enumerate(classes)}
+    """Return the mean weights of the nodes known to be of each class, or to have each label, in their order."""
+    members = dict(zip(classes, kind_of(labels).rows_of(labels, len(classes)), strict=True))
     return means("attention-by-class", "Attention by class", attention, members)
 
 

@@ -1,49 +1,57 @@
-"""Whether a confidence of 80 % is right 80 times of 100.
-
-The n nodes are sorted into bins of equal width by their confidence; in each bin the mean confidence is compared with
-the share that is right. The expected calibration error is the mean gap (Guo et al. 2017):
-
-    ECE = Σ_b n_b/n · |right_b − confidence_b|
-"""
+"""Whether a confidence of 80 % is right 80 times of 100: the diagram of `trust.reliability`, before and after."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from gamlp.explain.figures.chart import BAR, SECOND, SOFT, Axes, Chart
 from gamlp.explain.finished_run import FinishedRun
 from gamlp.storage.files import Array
+from gamlp.trust.reliability import Reliability, reliability
+from gamlp.trust.shift import warning_of
 
-
-@dataclass(frozen=True, eq=False)
-class Calibration:
-    """B bins of confidence; bins without a node have 0 everywhere."""
-
-    edges: Array  # (B+1,)
-    nodes: Array  # (B,)
-    confidence: Array  # (B,) mean
-    right: Array  # (B,) share
-    error: float  # ECE
+HEADER = ("from", "to", "nodes", "confidence", "right")
+LEGEND = "Bars: share that is right. Rules: mean confidence of the bar. Dotted: where both are equal."
 
 
 def charts(run: FinishedRun) -> list[Chart]:
-    """Draw the share of test nodes that are right in each bin of confidence."""
+    """Draw the share of test nodes that are right in each bin of confidence, before the temperature as well."""
     if not len(run.test):
         return []
-    found = calibration(run.confidence[run.test], run.right)
-    columns = (found.edges[:-1], found.edges[1:], found.nodes, found.confidence, found.right)
-    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    found = reliability(*answers(run))
     note = (
         f"Expected calibration error: {100 * found.error:.1f} %, the mean gap between confidence and accuracy on test "
-        "nodes. Bars: share that is right. Rules: mean confidence of the bar. Dotted: where both are equal."
+        f"nodes; chance alone gives as many nodes {100 * found.chance:.1f} %. {LEGEND}"
     )
-    title, header = "Share of right predictions by confidence", ("from", "to", "nodes", "confidence", "right")
-    return [Chart("calibration", title, header, rows, lambda axes: draw(axes, found), note=note)]
+    after = reliability_chart("calibration", "Share of right predictions by confidence", found, note)
+    told = run.trust.get("test")
+    if told is None:
+        return [after]
+    words = (
+        f"Without the temperature of {run.trust['temperature']:.2f}, which was fitted on validation nodes, the error "
+        f"is {100 * told['before']['calibration_error']:.1f} %; Brier score {told['before']['brier_score']:.3f}, with "
+        f"it {told['after']['brier_score']:.3f}; log loss {told['before']['log_loss']:.3f} and "
+        f"{told['after']['log_loss']:.3f}. {warning_of(run.trust.get('shift', {}), 'test nodes') or ''}"
+    )
+    before = Reliability.from_data(told["before"])
+    return [after, reliability_chart("calibration-before", "Before the temperature", before, words.rstrip())]
 
 
-def draw(axes: Axes, found: Calibration) -> None:
+def reliability_chart(name: str, title: str, found: Reliability, note: str) -> Chart:
+    """Draw one diagram."""
+    columns = (found.edges[:-1], found.edges[1:], found.nodes, found.confidence, found.right)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    return Chart(name, title, HEADER, rows, lambda axes: draw(axes, found), note=note)
+
+
+def answers(run: FinishedRun) -> tuple[Array, Array]:
+    """Return the confidence of every answer about test nodes, one a node or one a known label, and which are right."""
+    confidence = run.kind.confidence(run.probabilities[run.test])  # (n, Q)
+    said, true = (labels[run.test].reshape(confidence.shape) for labels in (run.predicted, run.labels))
+    return confidence[true >= 0], (said == true)[true >= 0]
+
+
+def draw(axes: Axes, found: Reliability) -> None:
     """Draw a bar for each bin, a rule at its mean confidence, and the diagonal where both are equal."""
     from matplotlib.ticker import PercentFormatter
 
@@ -56,15 +64,3 @@ def draw(axes: Axes, found: Calibration) -> None:
     axes.set(xlabel="confidence", ylabel="share that is right", xlim=(0, 1), ylim=(0, 1))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(PercentFormatter(1, decimals=0, symbol=" %"))
-
-
-def calibration(confidence: Array, right: Array, *, bins: int = 10) -> Calibration:
-    """Compare confidence (n,) in (0, 1] with right (n,) bool. A bin holds its upper edge, not its lower one."""
-    edges = np.linspace(0, 1, bins + 1)
-    place = np.clip(np.searchsorted(edges, confidence, side="left") - 1, 0, bins - 1)
-    nodes = np.bincount(place, minlength=bins)
-    filled = np.maximum(nodes, 1)
-    mean = np.bincount(place, weights=confidence, minlength=bins) / filled
-    share = np.bincount(place, weights=right, minlength=bins) / filled
-    error = float((nodes * np.abs(share - mean)).sum() / max(len(confidence), 1))
-    return Calibration(edges, nodes, mean, share, error)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from gamlp.errors import SplitError
+from gamlp.errors import SettingsError, SplitError
 from gamlp.explain.figures.cells import Cells, heat_chart
 from gamlp.explain.figures.chart import Chart
 from gamlp.explain.finished_run import FinishedRun
@@ -59,6 +59,11 @@ def charts(found: Suitability) -> list[Chart]:
 
 def hop_suitability(run: FinishedRun, *, sample: int = 20, runs: int = 50, seed: int = 0) -> Suitability:
     """Train the classifiers on the hops that a run used, for test nodes drawn by `seed`."""
+    if run.kind.dimensions > 1:
+        raise SettingsError(
+            f"{run.graph.name} has several labels a node, and the figure asks whether one class is right.\n"
+            "Leave out --hop-figure."
+        )
     graph, random = run.graph, np.random.default_rng([seed, 0x50F7])
     test = run.split.test[graph.labels[run.split.test] >= 0]
     if not len(test):

@@ -1,4 +1,4 @@
-"""How a run learned: loss and validation accuracy over the epochs of all stages, and the reliable set of each.
+"""How a run learned: loss and score on validation over the epochs of all stages, and the reliable set of each.
 
 The same curves can be written for TensorBoard (extra `tensorboard`): one line a seed, epochs counted over all stages.
 """
@@ -16,17 +16,18 @@ from gamlp.explain.comparison import summaries_of
 from gamlp.explain.figures.cells import bar_chart
 from gamlp.explain.figures.chart import ACCENT, SECOND, SOFT, Axes, Chart, legend_above
 from gamlp.explain.finished_run import FinishedRun
+from gamlp.runs.record import metric_of
 from gamlp.runs.seed import check_kept
 from gamlp.storage.files import read_json
 
 History = Sequence[dict[str, float]]
 Curve = tuple[str | int, list[tuple[float, float]], dict[str, Any]]  # which, points, how it is drawn
-LOSS, VALID_LOSS, ACCURACY = ("loss",), ("valid_log_loss", "valid_loss"), ("valid_accuracy",)
+LOSS, VALID_LOSS = ("loss",), ("valid_log_loss", "valid_loss")
 
 
 def charts(run: FinishedRun) -> list[Chart]:
-    """Draw the losses of this seed, the validation accuracy of all seeds, and the reliable nodes of the stages."""
-    return [*loss_charts(run.history), *accuracy_charts(run), *reliable_charts(run)]
+    """Draw the losses of this seed, the score of all seeds on validation, and the reliable nodes of the stages."""
+    return [*loss_charts(run.history), *score_charts(run), *reliable_charts(run)]
 
 
 def loss_charts(history: History) -> list[Chart]:
@@ -38,18 +39,21 @@ def loss_charts(history: History) -> list[Chart]:
     return curve_charts("loss", "Loss", ("curve", "epoch", "loss"), curves, history)
 
 
-def accuracy_charts(run: FinishedRun) -> list[Chart]:
-    """Draw the validation accuracy of this seed, the other seeds faintly."""
+def score_charts(run: FinishedRun) -> list[Chart]:
+    """Draw the metric of this seed on validation, the other seeds faintly."""
+    metric = metric_of(run.record["result"])
+    key = f"valid_{metric.name}"
     own = {"color": ACCENT, "label": f"seed {run.seed}", "zorder": 3}
-    curves: list[Curve] = [(run.seed, series(run.history, *ACCURACY), own)]
+    curves: list[Curve] = [(run.seed, series(run.history, key), own)]
     for seed in run.record["seeds"]:
         if seed != run.seed:
             check_kept(run.folder / f"seed-{seed}", names=("history.json",))
-            points = series(read_json(run.folder / f"seed-{seed}" / "history.json"), *ACCURACY)
+            points = series(read_json(run.folder / f"seed-{seed}" / "history.json"), key)
             label = "" if any(before for _, before, _ in curves[1:]) else "other seeds"
             curves.append((seed, points, {"color": SOFT, "linewidth": 0.8, "alpha": 0.6, "label": label}))
-    header = ("seed", "epoch", "validation accuracy")
-    return curve_charts("validation-accuracy", "Validation accuracy", header, curves, run.history, percent=True)
+    title = f"Validation {metric.title}"
+    name, header = f"validation-{metric.name.replace('_', '-')}", ("seed", "epoch", title.lower())
+    return curve_charts(name, title, header, curves, run.history, percent=metric.higher)
 
 
 def curve_charts(
@@ -117,16 +121,18 @@ def write_curves(folders: list[Path], out: Path) -> list[Path]:
     except ImportError as error:
         raise MissingExtraError("tensorboard", "Writing curves for TensorBoard") from error
     opened: Any = SummaryWriter  # its types differ with what else is installed
-    curves, made = {"loss/train": LOSS, "loss/valid": VALID_LOSS, "accuracy/valid": ACCURACY}, []
+    made = []
     for entry in summaries_of(folders):
+        name = metric_of(entry.result).name
+        curves = {"loss/train": LOSS, "loss/valid": VALID_LOSS, f"{name}/valid": (f"valid_{name}",)}
         for one in entry.result["runs"]:
             history = read_json(entry.folder / f"seed-{one['seed']}" / "history.json")
             place = out / entry.folder.resolve().name / f"seed-{one['seed']}"
             with opened(log_dir=str(place)) as writer:
-                for name, keys in curves.items():
+                for curve, keys in curves.items():
                     for epoch, value in series(history, *keys):
-                        writer.add_scalar(name, value, int(epoch))
-                if one["test_accuracy"] is not None:
-                    writer.add_scalar("accuracy/test", one["test_accuracy"], 0)
+                        writer.add_scalar(curve, value, int(epoch))
+                if one[f"test_{name}"] is not None:
+                    writer.add_scalar(f"{name}/test", one[f"test_{name}"], 0)
             made.append(place)
     return made

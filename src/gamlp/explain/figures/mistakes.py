@@ -42,12 +42,18 @@ class Confusion:
 
 
 def charts(run: FinishedRun) -> list[Chart]:
-    """Draw the most confused classes and a bar a group; nothing where no test node has a label."""
+    """Draw the most confused classes and a bar a group; nothing where no test node has a label.
+
+    Of several labels a node none was taken for another: there are the groups by degree, of nodes all right.
+    """
     if not len(run.test):
         return []
+    degrees = groups_chart("accuracy-by-degree", "Accuracy by number of neighbours", by_degree(run))
+    if run.kind.dimensions > 1:
+        return [degrees]
     return [
         confusion_chart(confusion(run)),
-        groups_chart("accuracy-by-degree", "Accuracy by number of neighbours", by_degree(run)),
+        degrees,
         groups_chart("accuracy-by-class", "Accuracy by class", by_class(run)),
     ]
 
@@ -84,6 +90,8 @@ def confusion(run: FinishedRun, *, most: int = 10) -> Confusion:
 
 def confused_pairs(run: FinishedRun, *, most: int = 12) -> list[Pair]:
     """Return the pairs of label and prediction that occur most."""
+    if run.kind.dimensions > 1:  # there is no one class that another was taken for
+        return []
     labels, predicted, classes = run.labels[run.test], run.predicted[run.test], len(run.classes)
     wrong = labels != predicted
     pairs, nodes = np.unique(labels[wrong] * classes + predicted[wrong], return_counts=True)

@@ -2,7 +2,7 @@
 
 The adjacency is made undirected unless told otherwise, repeated edges are one edge, and self-loops are dropped
 (propagation adds its own). An unknown label is −1, NaN, None or the empty string. Classes are named by strings:
-numbers in numeric order, strings in alphabetical order.
+numbers in numeric order, strings in alphabetical order. Labels of two dimensions are several a node, 0 or 1 each.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from gamlp.errors import FormatError, LabelError, ShapeError, SplitError
 from gamlp.graph.build.csr import adjacency_from_edges
+from gamlp.graph.encode import Encoded
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import AnySplit, Split, SplitRule, Splits
 from gamlp.storage.files import Array
@@ -38,6 +39,7 @@ def assemble(
     symmetric: bool = True,
     feature_names: tuple[str, ...] | None = None,
     notes: tuple[str, ...] = (),
+    encoded: Encoded | None = None,
 ) -> Graph:
     """Put a graph together from edge ends (E,), features (N, F) and labels (N,), and check it.
 
@@ -47,7 +49,7 @@ def assemble(
     adjacency = adjacency_from_edges(source, target, nodes=len(features), weights=weights, symmetric=symmetric)
     labels, classes = as_labels(labels, classes, len(features))
     plain = (adjacency, features, labels, classes, split or SplitRule(), names, name, feature_names)
-    return Graph(*plain, notes=notes).check()
+    return Graph(*plain, notes=notes, encoded=encoded).check()
 
 
 def as_labels(labels: Any, classes: tuple[str, ...] | None, nodes: int) -> tuple[Array, tuple[str, ...]]:
@@ -111,11 +113,29 @@ def encode_labels(values: Any) -> tuple[Array, tuple[str, ...]]:
     array = np.asarray(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
+    if array.ndim == 2:
+        return as_indicators(array)
     if array.ndim != 1:
-        raise ShapeError(f"Labels have the shape {array.shape}.\nExpected one class per node: one dimension.")
+        raise ShapeError(f"Labels have the shape {array.shape}.\nExpected one class per node, or a row of 0 and 1.")
     if array.dtype.kind == "f":
         array = whole_numbers(array)
     return encode_numbers(array) if array.dtype.kind in "iub" else encode_strings(array)
+
+
+def as_indicators(array: Array) -> tuple[Array, tuple[str, ...]]:
+    """Return several labels a node, (N, T) int8 of 0, 1 and −1 = unknown, and their numbers as names."""
+    numbers = np.asarray(array, dtype=np.float64) if array.dtype.kind in "biufO" else array
+    if numbers.dtype.kind != "f":
+        raise LabelError(f"Labels of shape {array.shape} are of type {array.dtype}.\nExpected 0, 1 and −1 = unknown.")
+    numbers = np.where(np.isnan(numbers), UNKNOWN, numbers)
+    wrong = ~np.isin(numbers, (UNKNOWN, 0, 1))
+    if wrong.any():
+        row, column = (int(at[0]) for at in np.nonzero(wrong))
+        raise LabelError(
+            f"Label {column} of node {row:,} is {array[row, column]}.\n"
+            "Of several labels a node each is 0 or 1, or −1 or NaN where unknown."
+        )
+    return numbers.astype(np.int8), tuple(map(str, range(numbers.shape[1])))
 
 
 def whole_numbers(array: Array) -> Array:

@@ -20,6 +20,7 @@ from gamlp.graph.graph import check_features
 from gamlp.graph.hetero import HeteroGraph, NodeType, Relation, added
 from gamlp.graph.splits import AnySplit, SplitRule
 from gamlp.storage.files import Array
+from gamlp.targets.registry import kind_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,7 @@ def assemble_hetero(
     known, classes = as_labels(part.labels, part.classes, part.nodes)
     if len(known) != part.nodes:
         raise ShapeError(f"There are {len(known):,} labels for {part.nodes:,} nodes of '{target}'.\nGive one each.")
-    labels = np.append(known, np.full(nodes - part.nodes, -1, dtype=np.int64))
+    labels = np.concatenate([known, kind_of(known).unknown(nodes - part.nodes, len(classes))])
     split, names = part.split or SplitRule(), all_names(list(types.values()))
     plain = (added(list(adjacencies.values())), features, labels, classes, split, names, name, columns or None)
     return HeteroGraph(*plain, tuple(kinds.values()), joined, tuple(notes), adjacencies).check()

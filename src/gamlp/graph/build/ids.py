@@ -62,25 +62,30 @@ class NodeIds:
 
     def rows(self, column: Any, *, path: Path, place: Callable[[int], str]) -> Array:
         """Return the row of each id in `column`; an unknown one is an IdError that names it and its `place`."""
-        from gamlp.graph.build import hashing
-
-        given = values = id_values(column, path=path)
+        values = id_values(column, path=path)
         if values.null_count:
             at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
             raise IdError(f"{path}, {place(at)}: an end of the edge is empty.\nGive every edge a source and a target.")
+        found = self.find(values)
+        if len(found) and int(found.min()) < 0:
+            at = int(np.argmax(found < 0))
+            by_row = f"Without an id column, ids are the rows of the node table: 0 to {self.nodes - 1:,}."
+            raise IdError(
+                f"{path}, {place(at)}, names node {values[at].as_py()!r}, which is not among the {self.nodes:,} nodes."
+                f"\n{'Every node needs a row in the node table, isolated nodes too.' if self._table else by_row}"
+            )
+        return found
+
+    def find(self, values: Any) -> Array:
+        """Return the row of each id, as `id_values` returns them; −1 for one that is not among the nodes."""
+        from gamlp.graph.build import hashing
+
         known = None
         if not self.are_strings:
             values, known = spelled_numbers(values)
         found = values if self._table is None else np.asarray(hashing.look_up(*self._table, hashes_of(values)))
-        found = found if known is None else np.where(known, found, -1)
-        if len(found) and not 0 <= int(found.min()) <= int(found.max()) < self.nodes:
-            at = int(np.argmax((found < 0) | (found >= self.nodes)))
-            by_row = f"Without an id column, ids are the rows of the node table: 0 to {self.nodes - 1:,}."
-            raise IdError(
-                f"{path}, {place(at)}, names node {given[at].as_py()!r}, which is not among the {self.nodes:,} nodes."
-                f"\n{'Every node needs a row in the node table, isolated nodes too.' if self._table else by_row}"
-            )
-        return found
+        there = (found >= 0) & (found < self.nodes)
+        return np.where(there if known is None else there & known, found, -1)
 
 
 def id_values(column: Any, *, path: Path) -> Any:

@@ -21,13 +21,14 @@ import pyarrow.compute as pc
 from gamlp.errors import InputError, StorageError
 from gamlp.graph.build.edge_chunks import EdgeStream
 from gamlp.graph.build.external_csr import build_adjacency, read_state
-from gamlp.graph.graph import check_labels
 from gamlp.graph.readers.nodes import NodeTable
 from gamlp.graph.readers.tables import GraphFiles
 from gamlp.graph.store import CONTENTS, check_place, write_by_columns, write_chunks, write_contents
 from gamlp.storage.directories import put_in_place
 from gamlp.storage.files import digest, read_array, write_array, write_json
 from gamlp.storage.locks import is_bare, locked
+from gamlp.storage.memory import LEAST
+from gamlp.targets.registry import kind_of
 
 MEMORY = 2 * 2**30
 KEY = 16  # letters of the key in the name of a folder that is being put in place
@@ -41,6 +42,7 @@ def import_files(
     nodes = files.nodes.nodes
     if not nodes:
         raise InputError("The graph has no nodes.\nAt least one node is needed.")
+    memory = room_beside(memory, nodes)
     ids = files.nodes.ids(memory // 2)
     options = Options(memory // 2 if files.nodes.columns.id else memory, not files.directed, self_loops)
     key = f"{files.nodes.key} {files.edges.key} {files.directed}"  # of what is read: another key, another graph
@@ -48,15 +50,23 @@ def import_files(
         once(folder / "features.npy", partial(write_features, files.nodes))
         once(folder / "names.npy", partial(write_names, files.nodes))
         labels, classes = files.nodes.labels()
-        check_labels(labels, nodes, classes)
+        kind_of(labels).check(labels, nodes, classes)
         write_array(folder / "labels.npy", labels)
         split = files.nodes.split()
         split.check(nodes)
         for name, part in split.sets.items():
             write_array(folder / f"{name}.npy", part)
         build(folder, files.edges.between(ids, ids), nodes, options)
-        names = files.nodes.feature_names
-        return finish(folder, out, name=files.name, classes=classes, split=split, feature_names=names)
+        about: dict[str, Any] = {"feature_names": files.nodes.feature_names, "encoded": files.nodes.encoded}
+        return finish(folder, out, name=files.name, classes=classes, split=split, **about)
+
+
+def room_beside(memory: int, nodes: int) -> int:
+    """Return what is left for edges of the memory of the process: Python, and three numbers a node, are held beside.
+
+    It follows from the arguments alone: an import that is taken up again cuts its chunks as it did.
+    """
+    return max(memory - 2**28 - 24 * nodes, min(memory, LEAST))
 
 
 def write_features(nodes: NodeTable, path: Path) -> None:
@@ -144,9 +154,10 @@ def finish(folder: Path, out: Path, **described: Any) -> dict[str, Any]:
         place = whole / working
         shutil.rmtree(place, ignore_errors=True) if place.is_dir() else place.unlink(missing_ok=True)
     put_in_place(whole, Path(out))
+    labels = read_array(Path(out) / "labels.npy")
     shapes = {key: part["shape"] for key, part in contents["arrays"].items()}
     return {
         "out": str(out), "dataset": contents["name"], "nodes": shapes["features"][0], "entries": shapes["indices"][0],
         "features": shapes["features"][1], "classes": len(contents["classes"]),
-        "labelled": int((read_array(Path(out) / "labels.npy") >= 0).sum()),
+        "labelled": int(kind_of(labels).known(labels).sum()),
     }  # fmt: skip

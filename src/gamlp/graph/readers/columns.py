@@ -1,9 +1,9 @@
-"""Columns of a table as features (N, F) float32 (numbers, true and false, lists of one length) and as labels."""
+"""Columns of a table as features (N, F) float32, by way of `graph.encode`, and as labels."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,100 +11,77 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from gamlp.errors import FormatError, NotFiniteError, ShapeError
+from gamlp.errors import FormatError
 from gamlp.graph.build.ids import as_integers
-from gamlp.graph.readers.table import Table, is_number
+from gamlp.graph.encode import Columns
+from gamlp.graph.readers.table import Table
 from gamlp.storage.files import Array
 from gamlp.storage.threads import ranges
 
 CHUNK_BYTES = 2**25
+MOST_ROWS, FEWEST_ROWS = 2**16, 2**10  # that columns are learned from
+MOST_VALUES = 2**25
 
 
-def feature_chunks(table: Table | Array | None, columns: Sequence[str]) -> Iterator[Array]:
-    """Read (n, F) at a time, rows of a matrix or columns side by side; what is no number is refused with its place."""
-    if not isinstance(table, Table):
-        assert table is not None
-        for first, last in ranges(len(table), max(1, CHUNK_BYTES // max(1, table[:1].nbytes))):
-            yield np.asarray(table[first:last])
-        return
-    step = max(1, CHUNK_BYTES // 4 // max(1, len(columns)))
-    with words_named(table, columns):
-        for start, batch in table.chunks(columns, feature_types(table, columns)):
-            for first in range(0, batch.num_rows, step):
-                rows = batch.slice(first, step)
-                parts = [column_values(rows.column(name), name, table, start + first) for name in columns]
-                yield np.concatenate(parts, axis=1)
+def matrix_chunks(matrix: Array) -> Iterator[Array]:
+    """Read (n, F) rows of a matrix at a time."""
+    for first, last in ranges(len(matrix), max(1, CHUNK_BYTES // max(1, matrix[:1].nbytes))):
+        yield np.asarray(matrix[first:last])
 
 
-@contextmanager
-def words_named(table: Table, columns: Sequence[str]) -> Iterator[None]:
-    """Where reading text as numbers fails, refuse the first value that is none, by its column and place."""
-    try:
-        yield
-    except FormatError:
-        for start, batch in table.chunks(columns, dict.fromkeys(columns, "string")) if table.is_text else ():
-            for name in columns:
-                column_values(batch.column(name), name, table, start)
-        raise
+def encoded_chunks(table: Table, columns: Columns, types: Mapping[str, str]) -> Iterator[Array]:
+    """Read (n, F) rows of features at a time."""
+    names = [column.name for column in columns.needed(table.names)]
+    step = max(1, CHUNK_BYTES // 4 // max(1, len(columns.names)))
+    for start, batch in table.chunks(names, types):
+        for first in range(0, batch.num_rows, step):
+            yield columns.encode(batch.slice(first, step), partial(place_of, table, start + first))
 
 
-def feature_types(table: Table, columns: Sequence[str]) -> dict[str, str]:
-    """Return what text is read as: numbers, or true and false."""
-    return {name: "bool" if name in table.booleans else "float32" for name in columns}
+def text_types(table: Table, names: Sequence[str], columns: Columns | None = None) -> dict[str, str]:
+    """Return what text is read as: numbers where it begins with numbers, or where these `columns` are numbers."""
+    if columns is not None:
+        return {column.name: column.text_type for column in columns.columns if column.name in names}
+    return {name: "double" if name in table.numbers else "string" for name in names}
 
 
-def feature_names(table: Table, columns: Sequence[str]) -> tuple[str, ...] | None:
-    """Name every feature: numbers by their column, lists as name[0], name[1], …; a file without header names none."""
-    if not table.header:
-        return None
-    _, batch = next(iter(table.chunks(columns, feature_types(table, columns))), (0, None))
-    widths = [1 if batch is None else column_values(batch.column(name)[:1], name, table).shape[1] for name in columns]
-    return tuple(
-        each
-        for name, width in zip(columns, widths, strict=True)
-        for each in ([name] if width == 1 else [f"{name}[{at}]" for at in range(width)])
-    )
+def readable_types(table: Table, types: dict[str, str], *, strict: bool = False) -> dict[str, str]:
+    """Return what text can be read as to its end: strings throughout where a word follows numbers, unless `strict`."""
+    if table.is_text and not table.is_held and not strict and "double" in types.values():
+        try:
+            for _ in table.chunks([name for name, kind in types.items() if kind == "double"], types):
+                pass
+        except FormatError:
+            return dict.fromkeys(types, "string")
+    return types
 
 
-def column_values(column: Any, name: str, table: Table, start: int = 0) -> Array:
-    """Return one column as (n, width) float32; its first row is row `start` of the table."""
-    kind = column.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return list_values(column, name, table, start)
-    if pa.types.is_dictionary(kind):
-        column = column.dictionary_decode()
-    try:
-        numbers = pc.cast(column, pa.float32(), safe=False).to_numpy(zero_copy_only=False)
-    except pa.ArrowException:
-        values = list(enumerate(column.to_pylist()))
-        at, value = next((one for one in values if one[1] is not None and not is_number(str(one[1]))), values[0])
-        raise FormatError(
-            f"{table.path}: column '{name}' is no feature: {table.line(start + at)} holds {value!r}.\n"
-            "Features are numbers: drop this column or encode it as numbers (one column per value, for one). "
-            f"Where it is the label, say so: --column label={name}."
-        ) from None
-    finite = np.isfinite(numbers)
-    if not finite.all():
-        at = int(np.argmin(finite))
-        raise NotFiniteError(
-            f"{table.path}: value {start + at:,} of column '{name}' is {numbers[at]} or empty.\n"
-            "Features must be finite numbers: fill or drop missing values first."
-        )
-    return np.asarray(numbers).reshape(-1, 1)
+def fit_columns(table: Table, names: Sequence[str], rows: int, types: Mapping[str, str]) -> Columns:
+    """Learn what the columns of a table of so many rows are, from rows evenly apart, as many as fit easily.
+
+    Memory limits do not change which rows these are; gaps are looked for in all.
+    """
+    count = min(rows, max(FEWEST_ROWS, min(MOST_ROWS, MOST_VALUES // max(1, len(names)))))
+    wanted = np.arange(count) * rows // max(1, count)
+    parts, gaps = [], set()
+    for start, batch in table.chunks(names, types):
+        inside = wanted[np.searchsorted(wanted, start) : np.searchsorted(wanted, start + batch.num_rows)] - start
+        parts.append(batch if len(inside) == batch.num_rows else batch.take(pa.array(inside)))
+        gaps |= {name for name in names if batch.column(name).null_count or has_nan(batch.column(name))}
+    some = pa.Table.from_batches(parts) if parts else pa.table({name: pa.nulls(0) for name in names})
+    return Columns.fit(some, lambda at: table.line(int(wanted[at])), title=str(table.path), gaps=gaps)
 
 
-def list_values(column: Any, name: str, table: Table, start: int) -> Array:
-    """Return a column of lists of one length as (n, length)."""
-    lengths = pc.fill_null(pc.list_value_length(column), -1).to_numpy(zero_copy_only=False)
-    if len(lengths) and (lengths != lengths[0]).any():
-        at = int(np.argmax(lengths != lengths[0]))
-        raise ShapeError(
-            f"{table.path}: column '{name}' has {lengths[0]} values in its first row, {max(lengths[at], 0)} in "
-            f"{table.line(start + at)}.\nEvery node needs as many features as the others."
-        )
-    width = int(lengths[0]) if len(lengths) else 0
-    flat = column_values(pc.list_flatten(column), name, table, start * width) if width > 0 else np.empty(0, np.float32)
-    return flat.reshape(len(column), max(width, 0))
+def has_nan(column: Any) -> bool:
+    """Say whether a column of floats has a NaN or an infinity."""
+    if not pa.types.is_floating(column.type):
+        return False
+    return not pc.all(pc.is_finite(column), min_count=0).as_py()
+
+
+def place_of(table: Table, start: int, at: int) -> str:
+    """Name a row of a chunk that begins at row `start`."""
+    return table.line(start + at)
 
 
 def label_values(column: Any, *, text: bool) -> Array:

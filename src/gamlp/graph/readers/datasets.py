@@ -7,12 +7,13 @@ needs no loading.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gamlp.errors import FormatError, InputError, MissingFileError, SettingsError, did_you_mean
+from gamlp.graph.encode import Columns
 from gamlp.graph.graph import Graph
 from gamlp.graph.readers import debian, ogb, planetoid
 from gamlp.graph.readers.convert import from_pyg, from_pyg_hetero
@@ -31,6 +32,7 @@ from gamlp.graph.readers.tables import (
 from gamlp.graph.store import is_graph_folder, load_graph
 
 ROOT = Path("data")
+IMPORTED = "gamlp"  # the graph directory in the folder of a data set that was imported within a memory limit
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,20 @@ class Dataset:
                 f"Put these files there (or name another folder with --root): {', '.join(missing)}"
             )
         return folder
+
+    def is_large(self, memory: int) -> bool:
+        """Say whether its features would take up much of the memory, and it can be read in another way."""
+        return self.open is not None and 4 * self.nodes * self.features > memory // 8
+
+    def imported(self, root: Path | None, *, memory: int) -> Graph:
+        """Return it from a graph directory beside its raw files, which is made within so much memory the first time."""
+        from gamlp.graph.build.import_directory import import_files
+
+        folder = self.find(root)
+        assert self.open is not None
+        if not is_graph_folder(folder / IMPORTED):
+            import_files(folder / IMPORTED, self.open(folder), memory=memory)
+        return load_graph(folder / IMPORTED)
 
 
 @dataclass(frozen=True)
@@ -110,25 +126,28 @@ def describe_datasets(root: Path | None = None) -> list[DatasetInfo]:
     ]
 
 
-def read_graph(what: Any, *, root: Path | None = None, **table_options: Any) -> Graph:
+def read_graph(
+    what: Any, *, root: Path | None = None, encoding: Mapping[str, Columns] | None = None, **table_options: Any
+) -> Graph:
     """Read a graph from a known name (tried first), a graph directory, tables, or an object of PyTorch Geometric.
 
     Tables are the edges, or a list of edges and nodes. Each is a file, a data frame of pandas or Polars, a DuckDB
     relation, or an Arrow table; edges may also be an edge_index (2, E), and nodes a matrix of features. A folder or a
-    database may hold both, as `edges` and `nodes`. Options are those of `gamlp.graph.readers.tables.open_tables`.
+    database may hold both, as `edges` and `nodes`. Options are those of `gamlp.graph.readers.tables.open_tables`;
+    `encoding` is how the columns of another graph's tables became features, `graph.encoded.columns`.
     """
     if hasattr(what, "edge_index") or hasattr(what, "edge_types"):
         return read_pyg(what, table_options)
     given, options = both_tables(what, table_options)
     if are_files(given, options):
-        return read_tables(*given, **options)
+        return read_tables(*given, encoding=encoding, **options)
     name, folder = str(given[0]), Path(given[0])
     if find_dataset(name) is not None:
         return load_dataset(name, root)
     if is_graph_folder(folder):
         return load_graph(folder)
     if (folder / HETERO).is_file():
-        return read_hetero_tables(folder)
+        return read_hetero_tables(folder, encoding)
     if folder.is_dir() or is_database(folder):
         raise FormatError(
             f"{folder} is a {'folder without graph.json' if folder.is_dir() else 'database without a table edges'}.\n"
@@ -222,11 +241,13 @@ def are_files(given: Sequence[Any], table_options: dict[str, Any]) -> bool:
     return files
 
 
-def _planetoid(title: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int]) -> Dataset:
+def _planetoid(
+    title: str, sizes: tuple[int, int, int, int], split: tuple[int, int, int], *, supervised: bool = False
+) -> Dataset:
     name = title.lower()
     return Dataset(
-        *(name, *sizes, split, (f"{title}/raw",), (planetoid.files(name),)),
-        read=lambda folder: planetoid.read_planetoid(folder, name),
+        *(planetoid.named(name, supervised), *sizes, split, (f"{title}/raw",), (planetoid.files(name),)),
+        read=lambda folder: planetoid.read_planetoid(folder, name, supervised=supervised),
     )
 
 
@@ -257,6 +278,9 @@ DATASETS: dict[str, Dataset] = {
         _planetoid("Cora", (2_708, 5_278, 1_433, 7), (140, 500, 1_000)),
         _planetoid("CiteSeer", (3_327, 4_552, 3_703, 6), (120, 500, 1_000)),
         _planetoid("PubMed", (19_717, 44_324, 500, 3), (60, 500, 1_000)),
+        _planetoid("Cora", (2_708, 5_278, 1_433, 7), (1_208, 500, 1_000), supervised=True),
+        _planetoid("CiteSeer", (3_327, 4_552, 3_703, 6), (1_812, 500, 1_000), supervised=True),
+        _planetoid("PubMed", (19_717, 44_324, 500, 3), (18_217, 500, 1_000), supervised=True),
         _npz("Computers", "amazon_electronics_computers.npz", (13_752, 245_861, 767, 10)),
         _npz("Computers", "amazon_electronics_computers.npz", (13_381, 245_778, 767, 10), connected=True),
         _npz("Photo", "amazon_electronics_photo.npz", (7_650, 119_081, 745, 8)),

@@ -7,7 +7,7 @@ read, and written as names in a second reading.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -19,17 +19,28 @@ import pyarrow.compute as pc
 
 from gamlp.errors import FormatError, ShapeError, did_you_mean
 from gamlp.graph.build.assemble import as_features, as_split, encode_labels, named_split, plain
-from gamlp.graph.build.ids import INTEGER, NodeIds, as_integers, id_values, spelled
-from gamlp.graph.readers.columns import feature_chunks, feature_names, feature_types, label_values, words_named
+from gamlp.graph.build.ids import NodeIds, as_integers, id_values, spelled
+from gamlp.graph.encode import Columns, Encoded
+from gamlp.graph.encode.bag import Bag
+from gamlp.graph.graph import column_order
+from gamlp.graph.readers.columns import (
+    encoded_chunks,
+    fit_columns,
+    matrix_chunks,
+    readable_types,
+    text_types,
+)
 from gamlp.graph.readers.edges import EdgeList
+from gamlp.graph.readers.id_column import IDS, all_different, id_column
+from gamlp.graph.readers.labels import label_columns, read_labels
 from gamlp.graph.readers.npz_arrays import members, read_member
+from gamlp.graph.readers.sparse import SparseFile, Triples, is_scipy, open_scipy, triples_of
 from gamlp.graph.readers.table import ArrayTable, Table, file_key, is_stream, is_table, open_table
 from gamlp.graph.splits import AnySplit, Split, SplitRule, Splits
 from gamlp.progress import progress
 from gamlp.storage.files import Array, read_array
 
-IDS = ("id", "node_id", "node", "name")
-LABELS = ("label", "labels", "target", "class", "*_label", "*_target")
+Sparse = Triples | SparseFile
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,7 @@ class NodeColumns:
     label: str | None = None
     split: str | None = None
     ignored: tuple[str, ...] = ()  # no features, though they are there
+    labels: tuple[str, ...] = ()  # the columns that `label` stands for, where they are known
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,17 +61,19 @@ class NodeTable:
     nodes: int
     table: Table | None = None  # of ids, labels and split
     columns: NodeColumns = NodeColumns()  # of the table
-    features: Array | Table | None = None  # a matrix (N, F), mapped, or columns of numbers
+    features: Array | Table | Sparse | None = None  # a matrix (N, F), mapped, columns, or mostly zeros
     feature_columns: tuple[str, ...] = ()  # of a table of features
     known: tuple[Array, tuple[str, ...]] | None = None  # labels and classes, where no column holds them
     sets: Split | Splits | None = None  # where no column holds the split
     paths: tuple[Path, ...] = ()  # all files, for the key
     found: int = 0  # nodes at the end that only edges name
+    encoding: Columns | None = None  # how columns become features, where that was learned before
 
     @property
     def key(self) -> str:
         """Say what is read: another key, other nodes."""
-        return f"{[file_key(path) for path in self.paths]} {self.columns} {self.feature_columns}"
+        learned = "" if self.encoding is None else self.encoding.key
+        return f"{[file_key(path) for path in self.paths]} {self.columns} {self.feature_columns} {learned}"
 
     def ids(self, memory: int | None = None) -> NodeIds:
         """Return the rows of the ids, within so much memory."""
@@ -92,12 +106,12 @@ class NodeTable:
         return np.array(parts, dtype=np.int64 if self.numbered else np.str_)
 
     def labels(self) -> tuple[Array, tuple[str, ...]]:
-        """Return the class number of each node, −1 where unknown, and the classes."""
+        """Return the class number of each node, or several labels, −1 where unknown, and the classes."""
         if self.known is not None:
             return self.known
-        if self.table is None or self.columns.label is None:
+        if self.table is None or not self.columns.labels:
             return np.full(self.nodes, -1, dtype=np.int64), ()
-        return encode_labels(label_values(self.table.column(self.columns.label), text=self.table.is_text))
+        return read_labels(self.table, self.columns.labels)
 
     def split(self) -> AnySplit:
         """Return the split that is given, or the usual rule."""
@@ -106,16 +120,59 @@ class NodeTable:
             return self.sets or SplitRule()
         return named_split(table.column(name).to_pylist(), place=lambda at: f"{table.path}, {table.line(at)}")
 
+    @cached_property
+    def encoder(self) -> Columns | None:
+        """How columns become features, learned from them where it was not before; None of a matrix."""
+        if self._sparse is not None:
+            return Columns((self._sparse[0],))
+        return None if self._learned is None else self._learned[0]
+
+    @cached_property
+    def _sparse(self) -> tuple[Bag, Any] | None:
+        """Sparse features and their matrix, read when the ids of the nodes are known."""
+        return self.features.read(self.ids(), self.encoding) if isinstance(self.features, Sparse) else None
+
+    @cached_property
+    def _learned(self) -> tuple[Columns, dict[str, str]] | None:
+        """How columns become features, and what text is read as: strings throughout where a word is among numbers."""
+        table, names, known = self.features, self.feature_columns, self.encoding
+        if not isinstance(table, Table):
+            return None
+        if known is not None:
+            column_order(names, [column.name for column in known.needed(names)])
+            return known, readable_types(table, text_types(table, names, known), strict=known.strict)
+        types = readable_types(table, text_types(table, names))
+        return fit_columns(table, names, self.nodes, types), types
+
+    @property
+    def encoded(self) -> Encoded | None:
+        """How columns became features, and how they would by other columns; None of a matrix, in a file of text too."""
+        if self.encoder is None or self.encoder.strict:
+            return None
+
+        def again(others: Mapping[str, Columns]) -> tuple[Array, tuple[str, ...] | None]:
+            other = self.encoded_by(others.get(""))
+            features = other.feature_matrix()
+            assert features is not None
+            return features, other.feature_names
+
+        return Encoded({"": self.encoder}, again)
+
+    def encoded_by(self, columns: Columns | None) -> NodeTable:
+        """Return the same nodes with features that these columns make."""
+        return replace(self, encoding=columns)
+
     @property
     def feature_names(self) -> tuple[str, ...] | None:
-        """The names of the features; None where they are a matrix."""
-        return feature_names(self.features, self.feature_columns) if isinstance(self.features, Table) else None
+        """The names of the features; None where they are a matrix, or the columns have no names."""
+        named = not isinstance(self.features, Table) or self.features.header
+        return None if self.encoder is None or not named else self.encoder.names
 
     def feature_chunks(self) -> Iterator[Array]:
         """Read the features, (n, F) float32 at a time; all chunks together must have N rows."""
         done = 0
         with progress("read features", total=self.nodes) as advance:
-            for rows in feature_chunks(self.features, self.feature_columns):
+            for rows in self._chunks():
                 yield rows
                 done += len(rows)
                 advance(len(rows))
@@ -125,34 +182,40 @@ class NodeTable:
                 "Every node needs one row, in the order of the node table; a file may be cut short."
             )
 
+    def _chunks(self) -> Iterator[Array]:
+        if self._sparse is not None:
+            return self._sparse[0].chunks(self._sparse[1])
+        if isinstance(self.features, Table) and self._learned is not None:
+            return encoded_chunks(self.features, *self._learned)
+        assert isinstance(self.features, np.ndarray)
+        return matrix_chunks(self.features)
+
     def feature_matrix(self) -> Array | None:
         """Return all features, (N, F); a matrix as it is in its file, mapped."""
-        if not isinstance(self.features, Table):
+        if self.encoder is None:
+            assert not isinstance(self.features, Table | Sparse)
             return self.features
-        features, filled = np.empty((0, len(self.feature_columns)), np.float32), 0
+        features, filled = np.empty((self.nodes, len(self.encoder.names)), np.float32), 0
         for rows in self.feature_chunks():
-            if not filled:
-                features = np.empty((self.nodes, rows.shape[1]), np.float32)
             features[filled : filled + len(rows)] = rows[: self.nodes - filled]
             filled += len(rows)
         return features
 
     def with_ends(self, edges: EdgeList) -> NodeTable:
         """Return the nodes with those that only edges name: without features, nothing else is known of them."""
-        if self.features is not None or (self.nodes and self.columns.id is None):
+        if not isinstance(self.features, Triples | None) or (self.nodes and self.columns.id is None):
             return self
         table, ends = self.table, edges.ends()
         if table is None or self.columns.id is None:
-            return NodeTable(
-                len(ends), ArrayTable(edges.table.path, ("id",), (pa.chunked_array([ends]),)), NodeColumns("id")
-            )
+            found = ArrayTable(edges.table.path, ("id",), (pa.chunked_array([ends]),))
+            return replace(self, nodes=len(ends), table=found, columns=NodeColumns("id"))
         ids = pa.chunked_array(list(self.id_chunks()) or [pa.array([], pa.string())])
         more = ends.filter(pc.invert(pc.is_in(spelled(ends), spelled(ids))))
         if not len(more):
             return self
         same = pa.types.is_integer(ids.type) and pa.types.is_integer(more.type)
         kept = {self.columns.id: [ids, more] if same else [spelled(ids), spelled(more)]}
-        for name in filter(None, (self.columns.label, self.columns.split)):
+        for name in filter(None, (*self.columns.labels, self.columns.split)):
             values = table.column(name)
             kept[name] = [values, pa.nulls(len(more), values.type)]
         columns = tuple(pa.chunked_array([*chunks_of(first), second]) for first, second in kept.values())
@@ -178,11 +241,15 @@ class NodeTable:
             return ""
         if not self.paths:
             return f"nodes = the {self.nodes:,} that edges name, label = none, features = those of the structure"
-        found, count = self.columns, len(self.feature_columns)
-        words = [f"id = {found.id or 'the row number'}", f"label = {found.label or 'none'}"]
+        found = self.columns
+        several = f"{', '.join(found.labels[:3])}, … ({len(found.labels)} columns)" if len(found.labels) > 3 else ""
+        label = several or ", ".join(found.labels) or "none"
+        words = [f"id = {found.id or 'the row number'}", f"label = {label}"]
         words.append(f"split = {found.split or 'drawn anew for each seed'}")
-        some = f"{', '.join(self.feature_columns[:3])}{f', … ({count:,} columns)' if count > 3 else ''}"
-        words.append(f"features = {some if self.features is not None else 'those of the structure'}")
+        some = "a matrix" if self.encoder is None else self.encoder.words
+        empty = self.features is None or (self.encoder is not None and not self.encoder.names)
+        structure = "those of the structure" if self.features is None else f"{some}, so those of the structure"
+        words.append(f"features = {structure if empty else some}")
         more = f", and {self.found:,} nodes more that only edges name" if self.found else ""
         return f"{self.table.path.name}: {', '.join(words)}{more}"
 
@@ -196,31 +263,41 @@ class NodeTable:
 
 
 def open_nodes(
-    nodes: Any, features: Any, columns: NodeColumns, *, in_memory: bool, edges: EdgeList | None = None
+    nodes: Any,
+    features: Any,
+    columns: NodeColumns,
+    *,
+    in_memory: bool,
+    edges: EdgeList | None = None,
+    encoding: Columns | None = None,
 ) -> NodeTable:
     """Look at the nodes, which `edges` join, and at features of their own: paths, tables or matrices.
 
-    With `in_memory` files are read once and held.
+    With `in_memory` files are read once and held. `encoding` is how columns became features elsewhere.
     """
     check_ignored(columns.ignored, [given for given in (nodes, features) if given is not None and is_table(given)])
-    own = NodeTable(0) if features is None else open_features(features, ignored=columns.ignored)
+    own = NodeTable(0) if features is None else open_features(features, ignored=columns.ignored, encoding=encoding)
     if nodes is None:
         return own
     suffix = nodes.suffix.lower() if isinstance(nodes, Path) else ""
     if suffix == ".npy" or is_matrix(nodes):
         table = open_features(nodes)
+    elif suffix == ".npz" and is_scipy(nodes):
+        table = open_features(nodes, encoding=encoding)
     elif suffix == ".npz":
         table = open_npz(nodes, with_features=features is None)
     else:
-        table = open_node_table(nodes, columns, edges, with_features=features is None, in_memory=in_memory)
+        how: dict[str, Any] = {"with_features": features is None, "in_memory": in_memory, "encoding": encoding}
+        table = open_node_table(nodes, columns, edges, **how)
     if features is None:
         return table
-    if own.nodes != table.nodes:
+    if own.nodes != table.nodes and not isinstance(own.features, Triples):
         raise ShapeError(
             f"{own.paths[0]}: {own.nodes:,} rows, {table.paths[0]}: {table.nodes:,} nodes.\n"
             "Every node needs one row of features, in the order of the node table."
         )
-    return replace(table, features=own.features, feature_columns=own.feature_columns, paths=(*table.paths, *own.paths))
+    more: dict[str, Any] = {"feature_columns": own.feature_columns, "encoding": own.encoding}
+    return replace(table, features=own.features, paths=(*table.paths, *own.paths), **more)
 
 
 def check_ignored(names: Sequence[str], given: Sequence[Any]) -> None:
@@ -238,85 +315,79 @@ def is_matrix(given: Any) -> bool:
     return not isinstance(given, Path) and not is_stream(given) and hasattr(given, "shape")
 
 
-def open_features(given: Any, nodes: int | None = None, *, ignored: Sequence[str] = ()) -> NodeTable:
-    """Look at features alone: .npy (N, F), .npz with `features`, a matrix, or a table; `nodes` saves counting."""
+def open_features(
+    given: Any, nodes: int | None = None, *, ignored: Sequence[str] = (), encoding: Columns | None = None
+) -> NodeTable:
+    """Look at features alone: .npy (N, F), .npz with `features` or of scipy, a matrix, a table, or triples.
+
+    `nodes` saves counting.
+    """
     path = given if isinstance(given, Path) else Path("the features")
     if is_matrix(given):
         return NodeTable(given.shape[0], features=matrix(as_features(plain(given)), path), paths=(path,))
     if path.suffix.lower() in (".npy", ".npz"):
         npy = path.suffix.lower() == ".npy"
+        if not npy and is_scipy(path):
+            values = open_scipy(path)
+            rows = values.matrix.shape[0] if isinstance(values, SparseFile) else len(values)
+            return NodeTable(rows, features=values, paths=(path,), encoding=encoding)
         values = matrix(read_array(path, memory_map=True) if npy else read_member(path, "features"), path)
         return NodeTable(len(values), features=values, paths=(path,))
     table = open_table(given, path.name)
+    triples = triples_of(table)
+    if triples is not None and nodes is None:
+        return NodeTable(0, features=triples, paths=(path,), encoding=encoding)
     kept = tuple(name for name in table.names if name not in ignored)
-    return NodeTable(table.rows if nodes is None else nodes, features=table, feature_columns=kept, paths=(path,))
+    rows = table.rows if nodes is None else nodes
+    return NodeTable(rows, features=table, feature_columns=kept, paths=(path,), encoding=encoding)
+
+
+def open_numbers(path: Path, nodes: int) -> NodeTable:
+    """Look at a table that is a matrix: finite numbers and nothing else."""
+    own = open_features(path, nodes)
+    return replace(own, encoding=Columns.numbers(own.feature_columns))
 
 
 def open_node_table(
-    nodes: Any, columns: NodeColumns, edges: EdgeList | None, *, with_features: bool, in_memory: bool
+    nodes: Any,
+    columns: NodeColumns,
+    edges: EdgeList | None,
+    *,
+    with_features: bool,
+    in_memory: bool,
+    encoding: Columns | None = None,
 ) -> NodeTable:
     """Look at a node table; its columns without a role are features."""
     table = file = open_table(nodes, "the nodes")
-    own = columns.id if columns.id is not None or edges is None else id_column(file, edges, columns)
-    roles = (file.pick(own, IDS), file.pick(columns.label, LABELS), file.pick(columns.split, ("split",)))
-    found = NodeColumns(*roles, columns.ignored)
-    given = [name for name in roles if name is not None]
+    labels = label_columns(file, columns.label)
+    own = columns.id
+    if own is None and edges is not None:
+        own = id_column(file, edges, (*labels, columns.split))
+    roles = (file.pick(own, IDS), file.pick(columns.split, ("split",)))
+    found = NodeColumns(roles[0], ",".join(labels) or None, roles[1], columns.ignored, labels)
+    given = list(dict.fromkeys(name for name in (roles[0], *labels, roles[1]) if name is not None))
     others = tuple(name for name in file.names if with_features and name not in (*given, *found.ignored))
     if in_memory:
-        types = {**feature_types(file, others), **dict.fromkeys(given, "string")}
-        with words_named(file, others):
-            table = file.held((*given, *others) or file.names[:1], types)
-    return NodeTable(table.rows, table, found, table if others else None, others, paths=(table.path,))
+        types = {**text_types(file, others, encoding), **dict.fromkeys(given, "string")}
+        table = held(file, (*given, *others) or file.names[:1], types)
+    features = table if others else None
+    return NodeTable(table.rows, table, found, features, others, paths=(table.path,), encoding=encoding)
 
 
-def id_column(table: Table, edges: EdgeList, columns: NodeColumns) -> str | None:
-    """Return the column that edges name nodes by: the first with a usual name whose values have most ends of edges.
-
-    Where the ends are no row numbers, any column may be it, if it has all of them.
-    """
-    usual, known = table.named(IDS), (columns.label, columns.split)
-    if usual[:1] == ["id"] and len(table.named((*IDS, "*_id"))) == 1:
-        return "id"
-    ends = edges.sample()
-    if not len(ends):
-        return None
-    best, most = None, 0.5  # of the ends, at least
-    for name in [name for name in table.named((*IDS, "*_id")) if name not in known]:
-        share = shared_ends(table, name, ends)
-        if share > most:
-            best, most = name, share
-    if best is not None or usual or is_rows(ends, table):
-        return best
-    others = (name for name in table.names if name not in known)
-    return next((name for name in others if shared_ends(table, name, ends) == 1), None)
-
-
-def all_different(column: Any) -> bool:
-    """Say whether a column holds whole numbers, each once."""
-    values = spelled(column)
-    whole = pc.all(pc.match_substring_regex(values, INTEGER), skip_nulls=False).as_py()
-    return bool(whole) and len(values) > 1 and pc.count_distinct(values).as_py() == len(values)
-
-
-def shared_ends(table: Table, name: str, ends: Any) -> float:
-    """Return the share of the ends that a column has; 0 where a value stands in it twice."""
-    values = spelled(table.column(name))
-    if pc.count_distinct(values, mode="all").as_py() < len(values):
-        return 0.0
-    return float(pc.mean(pc.is_in(ends, values)).as_py())
-
-
-def is_rows(ends: Any, table: Table) -> bool:
-    """Say whether all ends are numbers of rows."""
-    if not pc.all(pc.match_substring_regex(ends, INTEGER)).as_py():
-        return False
-    numbers = pc.min_max(pc.cast(ends, pa.int64())).as_py()
-    return bool(numbers["min"] >= 0 and numbers["max"] < table.rows)
+def held(file: Table, columns: Sequence[str], types: Mapping[str, str]) -> Table:
+    """Return columns in memory; text is read as strings throughout where a word follows numbers."""
+    try:
+        return file.held(columns, types)
+    except FormatError:
+        if not file.is_text:
+            raise
+        return file.held(columns, dict.fromkeys(types, "string"))
 
 
 def open_npz(path: Path, *, with_features: bool) -> NodeTable:
     """Look at a .npz of features, labels, and perhaps ids, train, valid and test."""
-    held = {key: read_member(path, key) for key in members(path) if key != "features" or with_features}
+    there = {"labels" if key == "y" else key: key for key in sorted(members(path), reverse=True)}  # y is labels, too
+    held = {key: read_member(path, name) for key, name in there.items() if key != "features" or with_features}
     if not held.keys() & {"features", "labels", "ids"}:
         raise FormatError(f"{path} holds {', '.join(sorted(held)) or 'nothing'}.\nExpected features, labels or ids.")
     nodes = len(next(held[key] for key in ("features", "labels", "ids") if key in held))

@@ -24,13 +24,13 @@ from pathlib import Path
 import numpy as np
 
 from gamlp.errors import FormatError, ShapeError
-from gamlp.graph.build.assemble import as_split, whole_numbers
+from gamlp.graph.build.assemble import as_indicators, as_split, whole_numbers
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, check_types
 from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.readers.edges import EdgeList, open_edges
-from gamlp.graph.readers.nodes import NodeTable, matrix, open_features
+from gamlp.graph.readers.nodes import NodeTable, matrix, open_numbers
 from gamlp.graph.readers.npz_arrays import read_member
 from gamlp.graph.readers.table import read_matrix, reading
 from gamlp.graph.readers.tables import GraphFiles
@@ -69,8 +69,8 @@ def open_ogb(folder: Path, name: str, *, split: str) -> GraphFiles:
 def open_text(raw: Path) -> tuple[NodeTable, EdgeList]:
     """Open the text files."""
     paths = tuple(raw / file for file in TEXT)
-    labels, nodes = class_numbers(read_matrix(paths[2], "float64")[:, 0]), int(read_matrix(paths[3], "int64")[0, 0])
-    edges, features = open_pairs(paths[0]), open_features(paths[1], nodes)
+    labels, nodes = class_numbers(read_matrix(paths[2], "float64")), int(read_matrix(paths[3], "int64")[0, 0])
+    edges, features = open_pairs(paths[0]), open_numbers(paths[1], nodes)
     check_rows(raw, nodes, features.nodes, len(labels[0]))
     return replace(features, known=labels, paths=paths), edges
 
@@ -111,7 +111,7 @@ def read_ogb_hetero(folder: Path, name: str, *, target: str = TARGET, split: str
 def read_type(folder: Path, kind: str, nodes: int, *, target: str, split: str) -> TypeParts:
     """Read what there is of one type: features if there are any, labels and split of the target type."""
     features = folder / "raw" / "node-feat" / kind / "node-feat.csv.gz"
-    values = open_features(features, nodes).feature_matrix() if features.is_file() else None
+    values = open_numbers(features, nodes).feature_matrix() if features.is_file() else None
     if kind != target:
         return TypeParts(nodes, values)
     labels = read_matrix(folder / "raw" / "node-label" / kind / "node-label.csv.gz", "float64")[:, 0]
@@ -128,8 +128,10 @@ def open_pairs(path: Path) -> EdgeList:
 
 
 def class_numbers(values: Array) -> tuple[Array, tuple[str, ...]]:
-    """Return the labels as they are numbered, NaN as −1, and the classes "0" … "C−1"."""
-    labels = whole_numbers(values)
+    """Return the labels as they are numbered, NaN as −1, and the classes "0" … "C−1"; of T columns, T labels a node."""
+    if values.ndim == 2 and values.shape[1] > 1:
+        return as_indicators(values)
+    labels = whole_numbers(values.reshape(-1))
     return labels, tuple(str(number) for number in range(int(labels.max(initial=-1)) + 1))
 
 

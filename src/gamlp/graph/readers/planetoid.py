@@ -3,7 +3,8 @@
 Files `ind.<name>.<part>`: x, y the labelled training nodes; allx, ally all nodes but the test ones; tx, ty the test
 nodes, in the order of test.index; graph, the neighbours of every node. CiteSeer's test ids have gaps: the nodes in them
 have no features and no label, and stay in the graph as isolated nodes. Train = the first len(y) nodes, valid = the next
-500, test = test.index.
+500, test = test.index. The supervised split, of the papers on sampling, has the same test nodes; the last 500 of the
+others are valid, and all before them train.
 """
 
 from __future__ import annotations
@@ -23,16 +24,22 @@ PARTS = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 VALID = 500
 
 
+def named(name: str, supervised: bool) -> str:
+    """Return the name of the data set with that split."""
+    return name + "-supervised" * supervised
+
+
 def files(name: str) -> tuple[str, ...]:
     """Return the names of the raw files."""
     return tuple(f"ind.{name}.{part}" for part in PARTS)
 
 
-def read_planetoid(raw: Path, name: str) -> Graph:
-    """Read the raw folder of `name`, one of cora, citeseer and pubmed."""
+def read_planetoid(raw: Path, name: str, *, supervised: bool = False) -> Graph:
+    """Read the raw folder of `name`, one of cora, citeseer and pubmed, with the public or the supervised split."""
     parts = {part: read_part(raw / f"ind.{name}.{part}", part) for part in PARTS if part != "test.index"}
     test = read_index(raw / f"ind.{name}.test.index")
-    known, trained = parts["allx"].shape[0], len(parts["y"])
+    known = parts["allx"].shape[0]
+    trained = max(known - VALID, 0) if supervised else len(parts["y"])
     if len(test) != parts["tx"].shape[0] or int(test.min()) < known:
         raise ShapeError(
             f"test.index of {name} names {len(test):,} nodes from {int(test.min()):,} on; there are "
@@ -45,7 +52,7 @@ def read_planetoid(raw: Path, name: str) -> Graph:
     labels = np.where(one_hot.any(axis=1), one_hot.argmax(axis=1), -1).astype(np.int64)  # zeros: unknown
     classes = tuple(str(number) for number in range(one_hot.shape[1]))
     split = as_split(range(trained), range(trained, min(trained + VALID, known)), test, nodes=nodes)
-    return assemble(*ends, features=features, labels=labels, classes=classes, split=split, name=name)
+    return assemble(*ends, features=features, labels=labels, classes=classes, split=split, name=named(name, supervised))
 
 
 def read_part(path: Path, part: str) -> Any:

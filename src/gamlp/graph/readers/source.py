@@ -15,6 +15,8 @@ from pydantic import BaseModel, ConfigDict
 from gamlp.errors import SettingsError, check_utf8, did_you_mean
 
 if TYPE_CHECKING:
+    from gamlp.graph.build.new_nodes import NewNodes
+    from gamlp.graph.encode import Columns
     from gamlp.graph.graph import Graph
     from gamlp.graph.readers.tables import GraphFiles
 
@@ -76,17 +78,36 @@ class GraphSource(BaseModel):
         """The names without their folders."""
         return " ".join(Path(word).name for word in self.what)
 
-    def read(self) -> Graph:
-        """Read the graph."""
-        from gamlp.graph.readers.datasets import read_graph
+    def read(self, encoding: Mapping[str, Columns] | None = None, *, memory: int | None = None) -> Graph:
+        """Read the graph; one of OGB's data sets that is large for `memory` is imported first, beside its raw files.
 
-        return read_graph(self.what, root=self.root, **self._table_options)
+        Columns of tables become features as `encoding` says, or as they teach themselves.
+        """
+        from gamlp.graph.readers.datasets import find_dataset, read_graph
+
+        dataset = find_dataset(self.what[0]) if len(self.what) == 1 else None
+        if memory is not None and dataset is not None and dataset.is_large(memory):
+            return dataset.imported(self.root, memory=memory)
+        return read_graph(self.what, root=self.root, encoding=encoding, **self._table_options)
 
     def open(self) -> GraphFiles:
         """Open its files, to be imported within a memory limit; what is read as a whole is refused."""
         from gamlp.graph.readers.datasets import open_graph
 
         return open_graph(self.what, root=self.root, **self._table_options)
+
+    def read_beside(self, graph: Graph) -> NewNodes:
+        """Read the tables as nodes that `graph` does not have yet, and the edges that join them to it."""
+        from gamlp.graph.readers.change_tables import read_new_nodes
+        from gamlp.graph.readers.datasets import both_tables
+
+        files = both_tables(self.what, {})[0]
+        if len(files) != 2:
+            raise SettingsError(
+                f"New nodes are told by two tables, their edges and the nodes; '{self.title}' was named.\n"
+                "Name both: --new EDGES NODES."
+            )
+        return read_new_nodes(graph, *files, **self._table_options)
 
     @property
     def _table_options(self) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Table(ABC):
     _: KW_ONLY
     header: bool = True  # whether the names are the file's own
     delimiter: str | None = None  # of text; None = Parquet or arrays
-    booleans: tuple[str, ...] = ()  # columns of text that say true and false
+    numbers: tuple[str, ...] = ()  # columns of text that begin with numbers only
 
     @abstractmethod
     def chunks(self, columns: Sequence[str], types: Mapping[str, str], *, skip: int = 0) -> Iterator[Chunk]:
@@ -66,6 +66,11 @@ class Table(ABC):
         """Say whether the types of the columns are guesses."""
         return self.delimiter is not None
 
+    @property
+    def is_held(self) -> bool:
+        """Say whether it is in memory, of the types that it has."""
+        return False
+
     def line(self, row: int) -> str:
         """Name the place of a row (from 0) as an editor or a reader would."""
         return f"line {row + 1 + self.header:,}" if self.is_text else f"row {row:,}"
@@ -78,7 +83,9 @@ class Table(ABC):
 
     def named(self, usual: Sequence[str]) -> list[str]:
         """Return the columns with these names, written in any way (node_id, nodeId), or such an end ("*_id")."""
-        words = {name: re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^a-zA-Z0-9]+", "_", name).lower() for name in self.names}
+        words = {
+            name: re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^a-zA-Z0-9]+", "_", name.strip()).lower() for name in self.names
+        }
         return list(
             dict.fromkeys(
                 name for one in usual for name, word in words.items() if word == one or fnmatchcase(word, one)
@@ -96,6 +103,11 @@ class ArrayTable(Table):
     """Columns in memory, or mapped: arrays (rows,) of whole numbers, strings or weights, or Arrow's."""
 
     arrays: tuple[Any, ...] = ()
+
+    @property
+    def is_held(self) -> bool:
+        """It is in memory."""
+        return True
 
     @property
     def rows(self) -> int:
@@ -140,7 +152,7 @@ class TableFile(Table):
                 parts = [parquet.read_table(file, columns=list(columns)) for file in parquet_files(self.path)]
                 content = valid(pa.concat_tables(parts))
         names, arrays = tuple(columns), tuple(content.columns)
-        return ArrayTable(self.path, names, arrays, header=self.header, delimiter=self.delimiter)
+        return ArrayTable(self.path, names, arrays, header=self.header, delimiter=self.delimiter, numbers=self.numbers)
 
     def chunks(self, columns: Sequence[str], types: Mapping[str, str], *, skip: int = 0) -> Iterator[Chunk]:
         """Read chunk by chunk; whole row groups of a Parquet file are skipped, lines of text are read and dropped."""
@@ -190,7 +202,7 @@ def numbered(batches: Iterable[Any], start: int) -> Iterator[Chunk]:
 def is_table(given: Any) -> bool:
     """Say whether this is something that `open_table` reads: an object, or a path with the name of a table."""
     if not isinstance(given, Path):
-        return is_stream(given)
+        return isinstance(given, Table) or is_stream(given)
     if given.is_dir():
         return bool(parquet_files(given))
     return is_database_table(given) or kind_of(given) in PARQUET or is_text(given)
@@ -198,6 +210,8 @@ def is_table(given: Any) -> bool:
 
 def open_table(given: Any, name: str = "the table") -> Table:
     """Look at the columns of a table: a path, or an object, which errors call `name`."""
+    if isinstance(given, Table):
+        return given
     if not isinstance(given, Path):
         table: Table = as_table(stream_content(given, name), Path(name))
     elif is_database_table(given):
@@ -224,14 +238,16 @@ def open_file(path: Path) -> TableFile:
         form = text_format(path)
         options = csv.ReadOptions(block_size=BLOCK, skip_rows=form.skip)
         parsing = csv.ParseOptions(delimiter=form.delimiter)
-        with csv.open_csv(path, read_options=options, parse_options=parsing) as stream:
+        point = csv.ConvertOptions(decimal_point=form.decimal)
+        with csv.open_csv(path, read_options=options, parse_options=parsing, convert_options=point) as stream:
             names, kinds = tuple(stream.schema.names), map(str, stream.schema.types)
-        booleans = tuple(name for name, kind in zip(names, kinds, strict=True) if kind == "bool")
+        numbers = tuple(name for name, kind in zip(names, kinds, strict=True) if kind in ("int64", "double"))
         table = TableFile(
-            path, names, delimiter=form.delimiter, comments=form.skip, decimal=form.decimal, booleans=booleans
+            path, names, delimiter=form.delimiter, comments=form.skip, decimal=form.decimal, numbers=numbers
         )
         if all(is_number(name) for name in names):
-            table = replace(table, names=tuple(f"f{at}" for at in range(len(names))), header=False)
+            places = tuple(f"f{at}" for at in range(len(names)))
+            table = replace(table, names=places, header=False, numbers=places)
         return table
 
 
@@ -316,10 +332,16 @@ def reading(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeError, CsvError) as error:
         what = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise FormatError(
-            f"{path} could not be read to its end ({what}).\n"
-            "It may be cut short, damaged, or not what its name says; copy or make it again."
-        ) from error
+        hint = "It may be cut short, damaged, or not what its name says; copy or make it again."
+        if is_text(path) and ("UTF8" in what or is_utf16(path)):
+            hint = "It is not written in UTF-8: save it so, from Excel as CSV UTF-8, elsewhere with iconv -t UTF-8."
+        raise FormatError(f"{path} could not be read to its end ({what}).\n{hint}") from error
+
+
+def is_utf16(path: Path) -> bool:
+    """Say whether a file begins as text in UTF-16 does."""
+    with path.open("rb") as file:
+        return file.read(2) in (b"\xff\xfe", b"\xfe\xff")
 
 
 def file_key(path: Path) -> str:

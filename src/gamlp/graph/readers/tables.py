@@ -5,7 +5,8 @@
     nodes     a table   id (or node, name; without: the row), label, split; every other column is a feature
               none      those that edges name, too where the table has no features and lacks some
               .npz      features, labels, perhaps ids, train, valid, test
-    features  .npy      (N, F), mapped where it is float32: then it need not fit in memory; or a table
+    features  .npy      (N, F), mapped where it is float32: then it need not fit in memory; or a table, a row a node
+              .npz      of scipy.sparse; or a table of triples: node, feature, perhaps value
 
 `gamlp.graph.readers.table` says what a table may be. A folder or a database with tables `edges` and `nodes` is both.
 
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from gamlp.errors import FormatError, MissingFileError, did_you_mean
 from gamlp.graph.build.assemble import assemble
 from gamlp.graph.build.hetero_assemble import RelationParts, TypeParts, assemble_hetero, check_types
 from gamlp.graph.build.ids import NodeIds
+from gamlp.graph.encode import Columns, Encoded
 from gamlp.graph.graph import Graph
 from gamlp.graph.hetero import HeteroGraph
 from gamlp.graph.readers.databases import is_database, table_names
@@ -39,6 +41,7 @@ from gamlp.graph.readers.edges import EdgeList, open_edges
 from gamlp.graph.readers.nodes import NodeColumns, NodeTable, open_nodes
 from gamlp.graph.readers.table import is_table
 from gamlp.graph.readers.text_format import kind_of
+from gamlp.storage.files import Array
 
 ROLES = ("edges", "nodes")
 HETERO = "hetero.toml"
@@ -68,7 +71,7 @@ class GraphFiles:
             parts["features"] = np.empty((self.nodes.nodes, 0), np.float32)
         source, target, weights = self.edges.between(ids, ids).read()
         rest: dict[str, Any] = {"name": self.name, "symmetric": not self.directed, "notes": self.notes}
-        return assemble(source, target, weights=weights, **rest, **parts)
+        return assemble(source, target, weights=weights, encoded=self.nodes.encoded, **rest, **parts)
 
 
 def read_tables(edges: Any, nodes: Any = None, **options: Any) -> Graph:
@@ -84,22 +87,26 @@ def open_tables(
     source: str | None = None,
     target: str | None = None,
     id: str | None = None,  # noqa: A002
-    label: str | None = None,
+    label: str | Sequence[str] | None = None,
     split: str | None = None,
     weight: str | None = None,
     ignore: Sequence[str] = (),
     directed: bool = False,
     name: str | None = None,
     in_memory: bool = False,
+    encoding: Mapping[str, Columns] | None = None,
 ) -> GraphFiles:
     """Open files or objects; source, target, id, label, split and weight name columns that are not the usual ones.
 
-    Columns of `ignore` are no features.
+    Several label columns make several labels a node. Columns of `ignore` are no features; the others become features
+    as `encoding` says, which another graph's tables taught (`graph.encoded.columns`), or as they teach themselves.
     """
     edges, nodes, features = as_path(edges), as_path(nodes), as_path(features)
+    label = label if label is None or isinstance(label, str) else ",".join(label)
     columns = NodeColumns(id=id, label=label, split=split, ignored=tuple(ignore))
     links = open_edges(edges, source, target, weight)
-    table = open_nodes(nodes, features, columns, in_memory=in_memory, edges=links).with_ends(links)
+    known = (encoding or {}).get("")
+    table = open_nodes(nodes, features, columns, in_memory=in_memory, edges=links, encoding=known).with_ends(links)
     name = name or (table_stem(edges) if isinstance(edges, Path) else "graph")
     return GraphFiles(name, table, links, directed)
 
@@ -127,15 +134,27 @@ def tables_in(place: Path) -> list[Path]:
     return [path for paths in both for path in paths] if both[0] else []
 
 
-def read_hetero_tables(folder: Path) -> HeteroGraph:
-    """Read the folder; every file is named in its hetero.toml."""
+def read_hetero_tables(folder: Path, encoding: Mapping[str, Columns] | None = None) -> HeteroGraph:
+    """Read the folder; every file is named in its hetero.toml. `encoding` is as in `open_tables`, by type."""
     content = read_toml(folder / HETERO)
-    target = content["target"]  # labels and split are its own
-    nodes = {kind: open_type(folder, kind, table) for kind, table in content["nodes"].items()}
+    target, known = content["target"], encoding or {}  # labels and split are the target's own
+    nodes = {kind: open_type(folder, kind, table, known.get(kind)) for kind, table in content["nodes"].items()}
+    columns = {kind: part.encoder for kind, part in nodes.items() if part.encoder is not None}
+    if not all(one.plain for one in columns.values()):
+        columns = {kind: one.scaled() for kind, one in columns.items()}  # types have one scale
+        nodes = {kind: part.encoded_by(columns.get(kind)) for kind, part in nodes.items()}
     ids = {kind: part.ids() for kind, part in nodes.items()}
     relations = {name: read_relation(folder, name, table, ids) for name, table in content["relations"].items()}
     types = {kind: TypeParts(part.nodes, **part.parts(labelled=kind == target)) for kind, part in nodes.items()}
-    return assemble_hetero(types, relations, target=target, name=content.get("name", folder.name))
+    graph = assemble_hetero(types, relations, target=target, name=content.get("name", folder.name))
+
+    def again(others: Mapping[str, Columns]) -> tuple[Array, tuple[str, ...] | None]:
+        other = read_hetero_tables(folder, others)
+        return other.features, other.feature_names
+
+    notes = tuple(f"{part.roles}." for part in nodes.values() if part.roles)
+    encoded = Encoded(columns, again) if columns else None
+    return replace(graph, encoded=encoded, notes=(*notes, *graph.notes))
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -166,12 +185,13 @@ def refuse_unknown(path: Path, place: str, table: Mapping[str, Any], known: tupl
             raise FormatError(f"{path}: there is no key '{place}{key}'.\n{did_you_mean(key, known)}")
 
 
-def open_type(folder: Path, kind: str, table: Mapping[str, Any]) -> NodeTable:
+def open_type(folder: Path, kind: str, table: Mapping[str, Any], encoding: Columns | None = None) -> NodeTable:
     """Open the nodes of one type."""
     columns = NodeColumns(id=table.get("id"), label=table.get("label"), split=table.get("split"))
     features = None if "features" not in table else folder / table["features"]
     if "file" in table or features is not None:
-        return open_nodes(folder / table["file"] if "file" in table else None, features, columns, in_memory=True)
+        file = folder / table["file"] if "file" in table else None
+        return open_nodes(file, features, columns, in_memory=True, encoding=encoding)
     if not isinstance(table.get("count"), int) or table["count"] < 1:
         raise FormatError(f"{folder / HETERO}: nodes.{kind} has neither file, features nor count.\nGive one of them.")
     return NodeTable(table["count"])

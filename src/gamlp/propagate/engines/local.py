@@ -23,7 +23,7 @@ class LocalEngine(Engine):
 
     def budget(self, job: Job) -> Budget:
         """Return the widest blocks that the memory allows."""
-        return budget(job, self.memory)
+        return budget(job, self.room)
 
     def run(self, job: Job, sink: Sink, budget: Budget, numbers: Sequence[int]) -> None:
         """Compute one block after the other."""

@@ -1,0 +1,90 @@
+"""Predictions of many rows within a memory limit: group of rows by group of rows, a part of a group at a time.
+
+Only the nodes that may become reliable are needed in all stages but the last; their hops and logits come first. The
+last network then reads the hops of one group after the other from the disk, and each part of its predictions is gone
+when the next one comes. A group is as large as the disk allows, as every group costs a propagation of its own:
+
+    disk    2·((K+1)·F·b + C·b) bytes a row of a group, while its blocks are joined; half of what is free is used
+    memory  4·C·R bytes for R rows, several times over; so for the R nodes that may become reliable all at once
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gamlp.errors import SettingsError
+from gamlp.progress import progress
+from gamlp.storage.sizes import format_size
+from gamlp.storage.threads import ranges
+from gamlp.train.inputs import embed, predict
+from gamlp.train.prediction import Prediction
+from gamlp.train.stage import StageData
+from gamlp.train.stages import data_of_last, stage_inputs
+
+if TYPE_CHECKING:
+    from gamlp.graph.graph import Graph
+    from gamlp.methods.hop_network import FittedHopNetwork
+    from gamlp.storage.files import Array
+
+ROWS_A_PART = 2**17  # at most: as many as a row group of Parquet has
+COPIES = 4  # of logits and probabilities while a part is made, or all candidates
+
+
+def needs_groups(memory: int | None, rows: int, classes: int) -> bool:
+    """Say whether the predictions of so many rows are too large to be held at once."""
+    return memory is not None and rows > ROWS_A_PART and COPIES * 4 * rows * classes > memory // 4
+
+
+def predict_groups(
+    fitted: FittedHopNetwork, graph: Graph, known: StageData, rows: Array, *, embeddings: bool = False
+) -> Iterator[Prediction]:
+    """Yield what the last network says of `rows`, ascending, a part at a time."""
+    classes, engine = fitted.context.classes, fitted.context.source.engine
+    data = known._replace(teacher=np.zeros((0, classes), np.float32))
+    if len(fitted.networks) > 1:
+        check_candidates(len(known.candidates), classes, engine.room)
+        data = data_of_last(fitted.task(graph, known.candidates), known, fitted.networks)
+    network, last = fitted.networks[-1], len(fitted.networks) - 1
+    groups = ranges(len(rows), rows_a_group(graph, fitted.settings, classes, engine.room))
+    part = rows_a_part(classes, engine.room)
+    with progress("predict", total=len(rows)) as advance:
+        for first, end in groups:
+            task = fitted.task(graph, rows[first:end], keep=False)
+            inputs = stage_inputs(task, data, last)
+            for begin, stop in ranges(end - first, part):
+                ids = task.rows[begin:stop]
+                said = Prediction.of(ids, *predict(network, inputs, ids), known.objective.kind)
+                yield replace(said, embeddings=embed(network, inputs, ids)) if embeddings else said
+                advance(stop - begin)
+
+
+def rows_a_part(classes: int, room: int | None) -> int:
+    """Return how many rows' predictions an eighth of the memory that is left holds."""
+    return ROWS_A_PART if room is None else max(1, min(ROWS_A_PART, room // 8 // (COPIES * 4 * classes)))
+
+
+def check_candidates(count: int, classes: int, room: int | None) -> None:
+    """Refuse to hold the predictions of more candidates than fit."""
+    needed = COPIES * 4 * count * classes
+    if room is not None and needed > room:
+        raise SettingsError(
+            f"{count:,} nodes may become reliable labels of the next stage, and their predictions need "
+            f"{format_size(needed)}; {format_size(room)} are left.\n"
+            "Give more --memory, fewer rows, or train with --set reliable_from=split."
+        )
+
+
+def rows_a_group(graph: Graph, settings: Any, classes: int, room: int | None) -> int:
+    """Return how many rows' hops half of the free disk holds, and, where labels are dealt, the memory their input."""
+    width = settings.components or graph.features.shape[1]
+    row = 2 * ((settings.hops + 1) * width + classes) * np.dtype(settings.storage).itemsize
+    count = shutil.disk_usage(tempfile.gettempdir()).free // 2 // row
+    if settings.label_folds > 1 and room is not None:
+        count = min(count, room // 4 // (COPIES * 4 * classes))
+    return max(ROWS_A_PART, int(count) // ROWS_A_PART * ROWS_A_PART)
