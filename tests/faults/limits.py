@@ -67,7 +67,8 @@ def small_files(words: list[str]) -> dict[str, Any]:
 
 
 def stopped(words: list[str], number: int, wait: float) -> dict[str, Any]:
-    """Run a command that gets a signal after so many seconds."""
+    """Run a command that gets a signal after so many seconds; outside of it nothing comes of the signal."""
+    signal.signal(number, lambda *_: None)
     threading.Timer(wait, os.kill, [os.getpid(), number]).start()
     return command(words)
 

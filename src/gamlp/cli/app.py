@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +16,7 @@ from gamlp.cli.data import datasets, import_, synth
 from gamlp.cli.doctor import doctor
 from gamlp.cli.embed import embed
 from gamlp.cli.explain import explain, report
+from gamlp.cli.interrupts import listening
 from gamlp.cli.options import Answer, spelled_out
 from gamlp.cli.paper import methods, paper
 from gamlp.cli.predict import export, predict
@@ -96,7 +94,7 @@ def main(arguments: list[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     as_json, code = "--json" in words, 0
     try:
-        with stopped_kindly():
+        with listening():
             said = app(spelled(words), standalone_mode=not as_json)
         code = said if isinstance(said, int) else 0
     except (Interrupted, KeyboardInterrupt, typer.Abort) as error:  # without words: before any work began
@@ -129,19 +127,6 @@ def spelled(words: list[str]) -> list[str]:
     if len(words) < 2 or words[0] not in commands:
         return words
     return [words[0], *with_config(words[1:], inspect.signature(commands[words[0]]).parameters)]  # type: ignore[arg-type]
-
-
-@contextmanager
-def stopped_kindly() -> Iterator[None]:
-    """Take SIGTERM as Ctrl-C while the block runs."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def refused(what: str, message: str, code: int, *, as_json: bool) -> int:

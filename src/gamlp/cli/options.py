@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Context, Option
 
 from gamlp.cli import complete
+from gamlp.cli.interrupts import interrupts
 from gamlp.cli.screen import print_json, say, talking
 from gamlp.errors import Interrupted, SettingsError
 from gamlp.propagate.engines import ENGINES
@@ -169,8 +170,10 @@ def spelled_out(command: Callable[..., Answer]) -> Callable[..., None]:
         try:
             with talking(quiet=quiet, verbose=verbose, file=log):
                 answer = command(**given)
-        except KeyboardInterrupt:
-            raise Interrupted(context.meta.get(KEPT, "Nothing was changed.")) from None
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) or interrupts.asked:  # or what a library made of it
+                raise Interrupted(context.meta.get(KEPT, "Nothing was changed.")) from None
+            raise
         if answer is not None:  # else another process tells
             tell(*answer, json=json)
 

@@ -1,0 +1,59 @@
+"""Ctrl-C, and SIGTERM taken as Ctrl-C: a command that is told to stop does stop, wherever it is.
+
+Python raises KeyboardInterrupt between two instructions, in whatever runs there. Two things may become of it that are
+not a stop: code in C that calls back, a plotting library's say, answers it with an error of its own; and where no
+exception can be raised, in a weak reference's callback or a destructor, it is dropped. So it is remembered that a
+signal came, and what was dropped is raised again a moment later.
+"""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)  # SIGTERM is how systems end a job
+MOMENT = 0.01  # seconds until a dropped KeyboardInterrupt is raised again
+
+
+class Interrupts:
+    """Whether the command that is running was told to stop."""
+
+    asked = False
+
+    def came(self, *_: object) -> None:
+        """Remember a signal, and stop what is running: a signal handler."""
+        self.asked = True
+        raise KeyboardInterrupt
+
+
+interrupts = Interrupts()
+
+
+@contextmanager
+def listening() -> Iterator[None]:
+    """Stop the block at SIGINT, unless that is ignored here (nohup), and at SIGTERM; only the main thread can."""
+    interrupts.asked = False
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    told = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    hook, sys.unraisablehook = sys.unraisablehook, _raise_again
+    before = [signal.signal(number, interrupts.came) for number in told]
+    try:
+        yield
+    finally:
+        for number, handler in zip(told, before, strict=True):
+            signal.signal(number, handler or signal.SIG_DFL)  # None: not set by Python
+        sys.unraisablehook = hook
+
+
+def _raise_again(dropped: Any) -> None:
+    if issubclass(dropped.exc_type, KeyboardInterrupt):
+        threading.Timer(MOMENT, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(dropped)

@@ -1,0 +1,79 @@
+"""A command that is told to stop does stop, whatever becomes of the KeyboardInterrupt that a signal raises."""
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from gamlp.cli import main
+from gamlp.cli.interrupts import interrupts, listening
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
+
+
+def end(number=signal.SIGTERM):
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_a_keyboard_interrupt_while_the_block_runs_and_what_it_was_afterwards(number):
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), listening():
+        assert not interrupts.asked
+        end(number)
+        time.sleep(5)
+    assert interrupts.asked
+    assert signal.getsignal(number) == before
+
+
+class Dropping:
+    """Runs until its destructor was told to stop: Python drops what is raised there."""
+
+    def __del__(self):
+        end()
+        for _ in range(10**6):
+            pass
+
+
+def test_what_is_dropped_in_a_destructor_is_raised_again():
+    with pytest.raises(KeyboardInterrupt), listening():
+        Dropping()
+        time.sleep(5)
+
+
+def test_another_error_in_a_destructor_is_told_as_ever(capsys):
+    class Failing:
+        def __del__(self):
+            raise ValueError("in a destructor")
+
+    with listening():
+        Failing()
+    assert "ValueError: in a destructor" in capsys.readouterr().err
+
+
+def test_an_ignored_ctrl_c_stays_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with listening():
+            end(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_what_a_library_makes_of_the_signal_is_not_an_error_of_the_command(monkeypatch, capsys):
+    """A plotting library in C answers the exception with a ValueError of its own: still interrupted, code 130."""
+
+    def plot(*_, **__):
+        try:
+            end(signal.SIGINT)
+            time.sleep(5)
+        except KeyboardInterrupt:
+            raise ValueError("Invalid affine transformation matrix") from None
+
+    monkeypatch.setattr("gamlp.graph.readers.datasets.describe_datasets", plot)
+    with pytest.raises(SystemExit) as left:
+        main(["datasets"])
+    assert left.value.code == 130
+    assert "Interrupted." in capsys.readouterr().err
