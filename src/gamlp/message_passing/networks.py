@@ -155,14 +155,14 @@ class GraphSAINT(Neighbour):
 
 
 class GAT(Network):
-    """Attention over the neighbours; the last layer has one head."""
+    """Attention over the neighbours; the logits are the mean over the heads of the last layer."""
 
     normalize = views.looped
 
     def __init__(self, view: View, classes: int, options: Options) -> None:
         super().__init__(options)
         inputs = [view.features.shape[1], *[options.heads * options.hidden] * (options.layers - 1)]
-        outputs = [*[(options.hidden, options.heads)] * (options.layers - 1), (classes, 1)]
+        outputs = [*[(options.hidden, options.heads)] * (options.layers - 1), (classes, options.output_heads)]
         self.attentions = nn.ModuleList(
             EdgeAttention(width, out, heads, dropout=options.edge_dropout)
             for width, (out, heads) in zip(inputs, outputs, strict=True)
@@ -175,7 +175,7 @@ class GAT(Network):
         hidden = self.attentions[0](self.entry(view.features), view.adjacency)
         for attend in self.attentions[1:]:
             hidden = attend(self.drop(functional.elu(hidden)), view.adjacency)
-        return hidden
+        return hidden.unflatten(1, (self.options.output_heads, -1)).mean(dim=1)
 
 
 class UniMP(Network):

@@ -54,6 +54,8 @@ class Options(BaseModel):
     """Dropout of the features; None = as much as `dropout`."""
     layers: Count = 2
     heads: Count = 8
+    output_heads: Count = 1
+    """GAT: heads of the last layer, whose logits are averaged."""
     edge_dropout: Dropout = 0.0
     """Dropout of attention coefficients, or of the entries of Â."""
     teleport: Share = 0.1

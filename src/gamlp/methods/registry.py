@@ -49,8 +49,8 @@ _SUBGRAPHS: dict[str, Any] = {"batch_size": 128, "rounds": 6, "nodes_a_type": 52
 # fmt: off
 PASSING = {
     "gcn": passing("Kipf & Welling 2017", "networks:GCN", layers=2),
-    "gat": passing("Veličković et al. 2018", "networks:GAT", layers=2, heads=8, hidden=8, dropout=0.6, edge_dropout=0.6,
-            learning_rate=0.005, weight_decay_on="all"),
+    "gat": passing("Veličković et al. 2018", "networks:GAT", layers=2, heads=8, output_heads=1, hidden=8, dropout=0.6,
+            edge_dropout=0.6, learning_rate=0.005, weight_decay_on="all"),
     "graphsage": passing("Hamilton et al. 2017", "networks:GraphSAGE", layers=2, batch_size=1024, fanout=10,
             full_batch_up_to=50_000),
     "appnp": passing("Klicpera et al. 2019", "networks:APPNP", layers=2, iterations=10, teleport=0.1, edge_dropout=0.5,
