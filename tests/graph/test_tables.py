@@ -459,6 +459,11 @@ def test_usual_names_of_the_label_and_what_was_taken_for_what(put, name):
     )
 
 
+def test_columns_of_the_edges_that_are_not_read_are_named(put):
+    graph = read_tables(put("links.csv", "from,to,since,value\n0,1,2019,5\n1,2,2020,6\n"))
+    assert graph.notes[0].startswith("links.csv: source = from, target = to, not read: since, value")
+
+
 def test_a_column_to_be_ignored_that_is_not_there(put):
     with pytest.raises(FormatError, match=r"--ignore weigth: no such column in .*n\.csv\.\nDid you mean 'width'"):
         read_tables(put("e.csv", EDGES), put("n.csv", NODES), ignore=["weigth"])

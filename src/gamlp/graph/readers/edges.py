@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from gamlp.errors import FormatError, ShapeError
 from gamlp.graph.build.assemble import plain
 from gamlp.graph.build.ids import NodeIds, as_integers, spelled
+from gamlp.graph.encode.columns import listed
 from gamlp.graph.readers.npz_arrays import members, read_member
 from gamlp.graph.readers.table import ArrayTable, Table, file_key, is_stream, open_table
 from gamlp.progress import progress
@@ -53,9 +54,11 @@ class EdgeList:
 
     @property
     def roles(self) -> str:
-        """Say what was taken for what, in a few words."""
-        words = zip(("source", "target", "weight"), self.columns, strict=False)
-        return f"{self.table.path.name}: {', '.join(f'{role} = {name}' for role, name in words)}"
+        """Say what was taken for what, in a few words, and what was not read."""
+        words = [f"{role} = {name}" for role, name in zip(("source", "target", "weight"), self.columns, strict=False)]
+        unread = [name for name in self.table.names if name not in self.columns]
+        words += [f"not read: {listed(unread)}"] if unread else []
+        return f"{self.table.path.name}: {', '.join(words)}"
 
     def ends(self) -> Any:
         """Return every different end of an edge, in order: whole numbers, or strings where some end is none."""
