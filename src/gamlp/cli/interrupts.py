@@ -14,7 +14,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)  # SIGTERM is how systems end a job
 MOMENT = 0.01  # seconds until a dropped KeyboardInterrupt is raised again
@@ -24,11 +23,17 @@ class Interrupts:
     """Whether the command that is running was told to stop."""
 
     asked = False
+    again: threading.Timer | None = None
 
     def came(self, *_: object) -> None:
         """Remember a signal, and stop what is running: a signal handler."""
         self.asked = True
         raise KeyboardInterrupt
+
+    def dropped(self) -> None:
+        """Raise it again in a moment, as Python dropped it."""
+        self.again = threading.Timer(MOMENT, _thread.interrupt_main)
+        self.again.start()
 
 
 interrupts = Interrupts()
@@ -42,18 +47,14 @@ def listening() -> Iterator[None]:
         yield
         return
     told = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    hook, sys.unraisablehook = sys.unraisablehook, _raise_again
+    tell = sys.unraisablehook
+    sys.unraisablehook = lambda lost: interrupts.dropped() if lost.exc_type is KeyboardInterrupt else tell(lost)
     before = [signal.signal(number, interrupts.came) for number in told]
     try:
         yield
     finally:
+        if interrupts.again is not None:
+            interrupts.again.cancel()
         for number, handler in zip(told, before, strict=True):
             signal.signal(number, handler or signal.SIG_DFL)  # None: not set by Python
-        sys.unraisablehook = hook
-
-
-def _raise_again(dropped: Any) -> None:
-    if issubclass(dropped.exc_type, KeyboardInterrupt):
-        threading.Timer(MOMENT, _thread.interrupt_main).start()
-    else:
-        sys.__unraisablehook__(dropped)
+        sys.unraisablehook = tell
