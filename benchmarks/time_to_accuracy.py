@@ -7,8 +7,8 @@ PyG's networks are written here from its public layers and trained as its exampl
 splits and threads: gcn.py, sign.py, and GraphSAGE with the rates of reddit.py, but on the whole graph and narrower, as
 these are small. Every system of a graph takes its turn before the next seed begins. Counted is the processor time of
 this process, all threads, from features to predictions: scaling, propagation and PyG's transforms are in it, reading
-the graph, imports and the peers' look at test nodes are not. On an idle machine with one thread it is what a clock
-shows; on a shared one it hardly feels the neighbours.
+the graph, imports, the loading of compiled kernels and the peers' look at test nodes are not. On an idle machine with
+one thread it is what a clock shows; on a shared one it hardly feels the neighbours.
 
     to_best     seconds until a system has its own best validation accuracy, median over the seeds
     to_peer     seconds until gamlp's default has that accuracy; null where it never has
@@ -91,6 +91,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     if options.record and options.record.exists():
         rows = json.loads(options.record.read_text())["rows"]
+    our_curve(GraphSource.named([options.graphs.split(",")[0]], root=options.root).read(), DEFAULT, 0, 0.0)  # warms up
     for name in options.graphs.split(","):
         graph = GraphSource.named([name], root=options.root).read()
         runs: dict[str, list[Curve]] = {system: [] for system in options.systems.split(",")}
