@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +24,8 @@ from gamlp.graph.build.external_csr import build_adjacency, ranges_of
 from gamlp.graph.build.hashing import hash_strings
 from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.build.import_directory import import_files
-from gamlp.graph.readers.edges import EdgeList
+from gamlp.graph.readers.columns import matrix_chunks
+from gamlp.graph.readers.edges import EdgeList, open_edges
 from gamlp.graph.readers.table import ArrayTable
 from gamlp.graph.readers.tables import open_tables
 
@@ -316,3 +318,35 @@ def test_after_a_power_cut_runs_are_not_trusted(tables, monkeypatch):
     monkeypatch.setattr(external_csr, "boot", lambda: "another")
     import_tables(tables / "g", *files, memory=LITTLE)
     assert load_graph(tables / "g").fingerprint == read_tables(*files).fingerprint
+
+
+def resident_of(path):
+    """Return the bytes of a mapped file that this process holds."""
+    found, ours = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if "-" in line.split()[0] and not line.split()[0].endswith(":"):
+            ours = line.endswith(str(path))
+        elif ours and line.startswith("Rss:"):
+            found += 1024 * int(line.split()[1])
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_mapped_array_of_edges_is_let_go_as_it_is_read(tmp_path):
+    nodes, edges, path = 100, 6 * 2**20, tmp_path / "edges.npy"
+    np.save(path, np.random.default_rng(0).integers(0, nodes, (2, edges)))  # 96 MiB
+    listed = open_edges(path).between(NodeIds(nodes), NodeIds(nodes))
+    held = [resident_of(path) for _ in listed.batches()]
+    assert 0 < max(held) <= 3 * 16 * 2**20  # two columns of a chunk, and what is read ahead
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_mapped_matrix_of_features_is_not_read_through_the_map(tmp_path):
+    path = tmp_path / "features.npy"
+    np.save(path, np.random.default_rng(0).random((2**16, 128), np.float32))  # 32 MiB
+    values = np.load(path, mmap_mode="r")
+    total = 0.0
+    for chunk in matrix_chunks(values):
+        total += chunk.sum(dtype=np.float64)
+        assert resident_of(path) <= 2**20
+    assert total == pytest.approx(values.sum(dtype=np.float64))

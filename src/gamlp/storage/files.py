@@ -222,6 +222,15 @@ def is_whole_file(array: Any) -> bool:
     return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap) and array.filename is not None
 
 
+def release_pages(array: Any) -> None:
+    """Let go of what was read of a mapped file, or of views of it: it would count as memory of this process."""
+    mapped = array
+    while isinstance(mapped, np.ndarray) and not is_whole_file(mapped):
+        mapped = mapped.base
+    if isinstance(mapped, np.memmap) and mapped.mode == "r" and hasattr(mmap, "MADV_DONTNEED"):
+        mapped.base.madvise(mmap.MADV_DONTNEED)  # type: ignore[union-attr]
+
+
 def _by_rows(array: Array) -> Iterator[npt.NDArray[np.uint8]]:
     """Yield the bytes of an array by rows, a few MiB at a time; one stored by columns is transposed.
 

@@ -15,6 +15,7 @@ from gamlp.errors import FormatError
 from gamlp.graph.build.ids import as_integers
 from gamlp.graph.encode import Columns
 from gamlp.graph.readers.table import Table
+from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array
 from gamlp.storage.threads import ranges
 
@@ -25,8 +26,10 @@ MOST_VALUES = 2**25
 
 def matrix_chunks(matrix: Array) -> Iterator[Array]:
     """Read (n, F) rows of a matrix at a time."""
+    source = ArrayReader(matrix)
     for first, last in ranges(len(matrix), max(1, CHUNK_BYTES // max(1, matrix[:1].nbytes))):
-        yield np.asarray(matrix[first:last])
+        yield source.rows(first, last, np.empty((last - first, *matrix.shape[1:]), matrix.dtype))
+    source.close()
 
 
 def encoded_chunks(table: Table, columns: Columns, types: Mapping[str, str]) -> Iterator[Array]:

@@ -27,7 +27,7 @@ from pyarrow import csv, parquet
 from gamlp.errors import FormatError, MissingFileError, did_you_mean
 from gamlp.graph.readers.databases import is_database_table, read_database_table
 from gamlp.graph.readers.text_format import is_text, kind_of, text_format
-from gamlp.storage.files import Array
+from gamlp.storage.files import Array, release_pages
 
 PARQUET = (".parquet", ".pq")
 INDEX = re.compile(r"__index_level_\d+__")  # of a pandas frame, which has no name
@@ -125,6 +125,8 @@ class ArrayTable(Table):
         for start in range(skip, self.rows, step):
             part = pa.table([as_arrow(array[start : start + step]) for array in wanted], list(columns))
             yield from numbered(part.to_batches(max_chunksize=ROWS), start)
+            for array in wanted:
+                release_pages(array)
 
 
 @dataclass(frozen=True)
