@@ -13,6 +13,14 @@ from gamlp.cli.interrupts import interrupts, listening
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 
 
+@pytest.fixture(autouse=True)
+def heard():
+    """Let Ctrl-C be heard: a test run in the background may have been begun with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def end(number=signal.SIGTERM):
     os.kill(os.getpid(), number)
 
@@ -37,7 +45,9 @@ class Dropping:
             pass
 
 
-def test_what_is_dropped_in_a_destructor_is_raised_again():
+@pytest.mark.parametrize("handler", [signal.default_int_handler, signal.SIG_IGN])
+def test_what_is_dropped_in_a_destructor_is_raised_again(handler):
+    signal.signal(signal.SIGINT, handler)
     with pytest.raises(KeyboardInterrupt), listening():
         Dropping()
         time.sleep(5)
@@ -58,12 +68,10 @@ def test_another_error_in_a_destructor_is_told_as_ever(monkeypatch):
 
 
 def test_an_ignored_ctrl_c_stays_ignored():
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with listening():
-            end(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with listening():
+        end(signal.SIGINT)
+    assert not interrupts.asked
 
 
 def test_what_a_library_makes_of_the_signal_is_not_an_error_of_the_command(monkeypatch, capsys):

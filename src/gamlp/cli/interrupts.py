@@ -23,16 +23,17 @@ class Interrupts:
     """Whether the command that is running was told to stop."""
 
     asked = False
+    number = int(signal.SIGTERM)
     again: threading.Timer | None = None
 
-    def came(self, *_: object) -> None:
+    def came(self, number: int, _: object) -> None:
         """Remember a signal, and stop what is running: a signal handler."""
-        self.asked = True
+        self.asked, self.number = True, number
         raise KeyboardInterrupt
 
     def dropped(self) -> None:
         """Raise it again in a moment, as Python dropped it."""
-        self.again = threading.Timer(MOMENT, _thread.interrupt_main)
+        self.again = threading.Timer(MOMENT, _thread.interrupt_main, [self.number])
         self.again.start()
 
 
