@@ -37,6 +37,15 @@ if TYPE_CHECKING:
 USUAL_SHARE = 0.25  # of the most that training may take: early stopping ends it about there
 
 
+class Usual(BaseModel):
+    """A method of a graph's own recipe, with all its settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    method: str
+    settings: dict[str, Any]
+
+
 class PortfolioSettings(BaseModel):
     """What can be set about it."""
 
@@ -44,6 +53,8 @@ class PortfolioSettings(BaseModel):
 
     candidates: tuple[str, ...] = ()
     """Methods that are tried, each with the settings that suit the graph; none named = those that suit it."""
+    usual: tuple[Usual, ...] = ()
+    """Methods of the graph's own recipe, which are tried as well where no candidates are named."""
     minutes: Annotated[float, Field(gt=0)] = 3.0
     """For one seed: a candidate that would take longer than what is left is not begun."""
     correct_and_smooth: bool = False
@@ -51,6 +62,11 @@ class PortfolioSettings(BaseModel):
     class_weight: Literal["none", "balanced"] = "none"
     calibration_share: Dropout = 0.0
     """Share of the validation nodes that choose nothing: the sets of predict --coverage are then promised by these."""
+
+    @property
+    def featureless(self) -> str:
+        """Whether a method of the recipe reads embeddings, which are of one graph alone: `embeddings`, or nothing."""
+        return "embeddings" if any(one.settings.get("featureless") == "embeddings" for one in self.usual) else ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +116,8 @@ class Portfolio(Method):
         settings = checked(PortfolioSettings, values, of=self.base)
         for name in settings.candidates:
             method_named(name)
+        for one in settings.usual:
+            method_named(one.method).settings_from(one.settings)
         return settings
 
     def check(self, graph: Graph, settings: PortfolioSettings) -> None:
@@ -173,13 +191,19 @@ def planned(graph: Graph, split: Split, settings: PortfolioSettings) -> list[Can
     from gamlp.recipes.recipe import load_recipe
 
     outline, recipe = Outline.of(graph, split), load_recipe("default")
-    plan: Plan = [(name, {}) for name in settings.candidates] or candidates_for(outline)
+    several = graph.labels.ndim > 1
+    usual = () if settings.candidates else settings.usual
+    any_graph: Plan = [] if outline.relations and usual else candidates_for(outline, several=several)
+    plan: Plan = [(name, {}) for name in settings.candidates] or any_graph
+    target = {key: getattr(settings, key) for key in TARGET}
     found = []
     for name, own in plan:
         method = method_named(name)
-        target = {key: getattr(settings, key) for key in TARGET if method.takes(key)}
-        chosen_for_it = {key: value for key, value in own.items() if method.takes(key)} | target
+        chosen_for_it = {key: value for key, value in (own | target).items() if method.takes(key)}
         found.append(Candidate(method, recipe.resolve(method, chosen_for_it, outline)))
+    for one in usual:
+        method = method_named(one.method)
+        found.append(Candidate(method, method.settings_from(one.settings | target)))
     return found if len(split.valid) else found[-1:]  # nothing to choose by: the usual one
 
 

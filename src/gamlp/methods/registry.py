@@ -35,6 +35,9 @@ _GBP = {"combiner": "decay", **_ON_FEATURES}
 _SIGN = {"combiner": "concat", "hop_layers": 1, **_NO_LABELS}
 _SIGN_XL = {"combiner": "concat", "hidden": 2048, "head_layers": 3, "dropout": 0.5, **_ON_FEATURES}
 _SAGN = {"combiner": "gate", "labels": False}
+_TREES = {"combiner": "concat", "labels": False}
+_ROUNDS = {"hops": 3, "normalization": 0.0, "self_loops": False, "components": 64, "epochs": 100, "learning_rate": 0.1,
+           "evaluate_every": 20, "patience": 40}  # fmt: skip
 _SUBSETS = {"relations": "subsets"}  # the hops of relation subsets, mixed: heterogeneous graphs only
 _PAPER = "Zhang et al. 2022, Graph Attention MLP with Reliable Label Utilization"
 
@@ -110,6 +113,9 @@ FAMILIES: dict[str, dict[str, Base]] = {
         "nars-gamlp-smoothing": Base(_PAPER, {"combiner": "smoothing", **_SUBSETS}),
         "nars-gamlp-recursive": Base(_PAPER, {"combiner": "recursive", **_SUBSETS}),
         "nars-gamlp-jk": Base(_PAPER, {"combiner": "jk", **_SUBSETS}),
+    },
+    "gamlp.methods.boosting:Boosting": {
+        "boosting": Base("Friedman 2001; scikit-learn's histogram booster on hop rows", _TREES, defaults=_ROUNDS)
     },
     "gamlp.methods.label_propagation:LabelPropagation": {"label-propagation": Base("Zhu & Ghahramani 2002")},
     "gamlp.methods.portfolio:Portfolio": {"portfolio": Base("Caruana et al. 2004, Ensemble Selection; what suits")},

@@ -5,6 +5,7 @@
     gbp, near and far        a decaying sum of the hops: what GCN does, decoupled
     sign                     every hop with weights of its own, so that a node's features stand apart from those of its
                              neighbours: where these differ, they say what it is not, and the second hop what it is
+    boosting                 trees on the hops, where labels are many: what columns say together
     gamlp-jk with labels     attention over the hops, and the labels of the neighbourhood; with many labels also with a
                              net for every hop, as the recipe has it
 
@@ -35,8 +36,11 @@ _JK = {
 }  # fmt: skip
 
 
-def candidates_for(outline: Outline) -> Plan:
-    """Return methods and the settings in which they differ from the recipe that adapts itself."""
+def candidates_for(outline: Outline, *, several: bool = False) -> Plan:
+    """Return methods and the settings in which they differ from the recipe that adapts itself.
+
+    Where nodes have `several` labels, methods that read one class a node are left out.
+    """
     if outline.relations:
         return [("nars", {}), ("nars-sagn", {}), ("nars-gamlp-recursive+rlu", {"reliable_from": "all"})]
     usual = "gamlp-recursive+rlu" + ("+scr" if outline.few_labels else "")
@@ -55,6 +59,7 @@ def candidates_for(outline: Outline) -> Plan:
         ("gbp", {**small, **raw, "hidden": 256, **near}),
         ("gbp", {**small, **raw, "hidden": 256, **far}),
         ("sign", {**small, **raw, "hops": 3, "self_loops": False, **sign}),
+        *([] if outline.few_labels or several else [("boosting", {})]),
         ("gamlp-jk+labels", {**small, **_JK}),
         *([] if outline.few_labels else [("gamlp-jk", {})]),
         (usual, {}),

@@ -18,7 +18,7 @@ from typing import Any
 
 from gamlp.errors import FormatError, MissingFileError, SettingsError, did_you_mean
 from gamlp.methods import Method, method_named
-from gamlp.recipes.adapt import Outline, adapted, adapted_method, adapted_network
+from gamlp.recipes.adapt import TRIED, Outline, adapted, adapted_method, adapted_network
 from gamlp.storage.files import write_text
 
 Published = tuple[float, float | None]  # mean and std in %; not everyone publishes a std
@@ -32,7 +32,8 @@ class Recipe:
     name: str
     title: str
     source: str = ""
-    method: str = "gamlp-jk"  # what `gamlp train` runs when no method is named
+    method: str = "gamlp-jk"  # what `gamlp train` runs when no method is named and nothing is `tried`
+    tried: Sequence[str] = ()  # with settings from here: a portfolio tries them beside what it tries on any graph
     adapt: bool = False  # whether settings not given here are fitted to the graph's sizes
     sizes: Mapping[str, int] = field(default_factory=dict)  # features, classes, subsets: gives the parameter count
     published: Mapping[str, Published] = field(default_factory=dict)  # method → test accuracy in %, std
@@ -45,6 +46,8 @@ class Recipe:
         common = {**(adapted(outline) if self.adapt and outline is not None else {}), **self.settings}
         method.check_overrides(overrides)
         own = {**self.methods.get(method.base, {}), **self.methods.get(method.name, {})}
+        if self.tried and method.takes("usual"):
+            own["usual"] = [self.candidate(name) for name in self.tried]
         return method.settings_from({**method.shared(common), **method.fixed, **own, **overrides})
 
     def method_for(self, outline: Outline, given: Collection[str] = (), *, network: bool = False) -> str:
@@ -52,11 +55,19 @@ class Recipe:
 
         A setting that is `given` and that a mixture of methods does not have asks for it, too.
         """
-        if not self.adapt:
-            return self.method
-        method = adapted_method(outline)
+        alone = adapted_network(outline) if self.adapt else self.method
+        method = adapted_method(outline) if self.adapt or (self.tried and outline.nodes <= TRIED) else alone
         fits = method_named(method).setting_names()
-        return adapted_network(outline) if network or not all(key in fits for key in given) else method
+        return alone if network or not all(key in fits for key in given) else method
+
+    def candidate(self, name: str) -> dict[str, Any]:
+        """Return a method with all its settings of this recipe, as a portfolio keeps it.
+
+        A portfolio does not tell nodes of the split from others: reliable ones are looked for among all.
+        """
+        method = method_named(name)
+        settings = self.resolve(method, {"reliable_from": "all"} if method.staged else {})
+        return {"method": name, "settings": method.settings_data(settings)}
 
 
 def recipe_names() -> list[str]:
@@ -103,7 +114,7 @@ def recipe_from(name: str, content: dict[str, Any]) -> Recipe:
         for key in ("published", "published_valid")
     }
     recipe = Recipe(**{"name": name, "title": name, **content, **published})
-    for method in (recipe.method, *recipe.methods):
+    for method in (recipe.method, *recipe.tried, *recipe.methods):
         recipe.resolve(method_named(method))
     return recipe
 
@@ -114,9 +125,10 @@ def check_tables(name: str, content: dict[str, Any]) -> None:
     for key, value in content.items():
         if key not in known:
             raise SettingsError(f"Recipe {name}: there is no key '{key}'.\n{did_you_mean(key, known)}")
-        kind: type = str if key in TEXTS else bool if key == "adapt" else dict
-        if not isinstance(value, kind):
-            words = {str: "text in quotes", bool: "true or false", dict: f"a table, [{key}]"}[kind]
+        kind: type = str if key in TEXTS else bool if key == "adapt" else list if key == "tried" else dict
+        if not isinstance(value, kind) or (key == "tried" and not all(isinstance(one, str) for one in value)):  # type: ignore[attr-defined]
+            kinds = {str: "text in quotes", bool: "true or false", list: "names of methods", dict: f"a table, [{key}]"}
+            words = kinds[kind]
             raise SettingsError(f"Recipe {name}: {key} = {value!r}.\nExpected {words}.")
     for method, values in content.get("methods", {}).items():
         if not isinstance(values, dict):
