@@ -49,6 +49,8 @@ PLAIN = [
     Case("label-propagation", "bare"),
     Case("portfolio", settings={"candidates": ["label-propagation", "mlp", "gamlp-jk+rlu"], "minutes": 60}),
     Case("portfolio", "bare", {"candidates": ["sgc", "s2gc"]}),
+    Case("boosting", settings={"epochs": [4], "evaluate_every": 2, "class_weight": "balanced"}),
+    Case("boosting+cs", "bare", {"epochs": [2]}),
     Case("portfolio+cs", "labels", {"candidates": ["label-propagation", "s2gc"], "calibration_share": 0.3}),
     Case("gcn"),
     Case("gcn", "bare"),

@@ -125,6 +125,33 @@ def test_metric_and_class_weights_reach_the_candidates(planted):
             assert one.settings.class_weight == "balanced"
 
 
+def test_methods_of_a_recipe_are_tried_last_and_only_where_no_others_are_named(planted):
+    usual = [{"method": "sgc", "settings": {"hops": 1, "epochs": [2]}}]
+    settings = method_named("portfolio").settings_from({"usual": usual, "metric": "macro_f1"})
+    last = planned(planted, planted.split, settings)[-1]
+    assert (last.method.name, last.settings.hops, last.settings.metric) == ("sgc", 1, "macro_f1")
+    named = planned(planted, planted.split, settings.model_copy(update={"candidates": ("s2gc",)}))
+    assert [one.method.name for one in named] == ["s2gc"]
+    assert method_named("portfolio").settings_from({"usual": usual}).featureless == ""
+    embedded = [{"method": "nars", "settings": {"featureless": "embeddings"}}]
+    assert method_named("portfolio").settings_from({"usual": embedded}).featureless == "embeddings"
+
+
+def test_candidates_know_what_the_others_scored(planted, monkeypatch):
+    """Each is told the best so far on validation, so that one far below it can be given up."""
+    from gamlp.methods.hop_network import HopNetwork
+
+    told, plain = [], HopNetwork.fit
+
+    def fit_and_tell(self, graph, split, settings, context):
+        told.append(context.rival)
+        return plain(self, graph, split, settings, context)
+
+    monkeypatch.setattr(HopNetwork, "fit", fit_and_tell)
+    scores = [line["valid"] for line in fit(planted, candidates=["sgc", "s2gc", "mlp"]).facts["tried"]]
+    assert told == [-np.inf, scores[0], max(scores[:2])]
+
+
 def test_an_unknown_candidate_is_refused():
     with pytest.raises(SettingsError, match="no method 'gamlp-kj'"):
         method_named("portfolio").settings_from({"candidates": ["gamlp-kj"]})

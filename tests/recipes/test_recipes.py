@@ -1,5 +1,6 @@
 """Every recipe of the package can be used, and a recipe's values win in the stated order."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from gamlp.errors import FormatError, MissingFileError, SettingsError
 from gamlp.methods import method_named
 from gamlp.recipes import load_recipe, recipe_names
+from gamlp.recipes.adapt import Outline
 from gamlp.recipes.recipe import as_toml, recipe_from, write_recipe
 
 
@@ -16,7 +18,7 @@ def test_every_recipe_resolves_for_every_method_it_names(name):
     recipe = load_recipe(name)
     assert recipe.title
     assert recipe.source
-    for method in {recipe.method, *recipe.methods, *recipe.published}:
+    for method in {recipe.method, *recipe.tried, *recipe.methods, *recipe.published}:
         recipe.resolve(method_named(method))
     assert all(0 < mean < 100 and (std is None or 0 < std < 5) for mean, std in recipe.published.values())
 
@@ -43,6 +45,21 @@ def test_the_paper_tables_are_in_the_recipes():
     assert (settings.gamma, settings.threshold, settings.batch_size) == (0.1, 0.85, 50_000)
     assert (settings.normalization, settings.self_loops) == (0.0, False)
     assert products.resolve(method_named("gamlp-recursive")).epochs == (400,)  # the paper: only run the first stage
+
+
+def test_what_a_recipe_tries_joins_the_portfolio_with_its_own_settings():
+    """Of nodes without a label all may become reliable: a mixture does not know which ones are of the split."""
+    recipe = recipe_from(
+        "mine", {"method": "sgc", "tried": ["sgc", "sagn+rlu"], "settings": {"hops": 7, "reliable_from": "split"}}
+    )
+    outline = Outline(100, 1_000, 16, 3, 60, sparse=False)
+    assert recipe.method_for(outline) == "portfolio"
+    assert recipe.method_for(outline, ["hidden"]) == recipe.method_for(outline, network=True) == "sgc"
+    assert recipe.method_for(replace(outline, nodes=10**6)) == "sgc"
+    usual = recipe.resolve(method_named("portfolio"), {}, outline).usual
+    assert [(one.method, one.settings["hops"]) for one in usual] == [("sgc", 7), ("sagn+rlu", 7)]
+    assert usual[1].settings["reliable_from"] == "all"
+    assert replace(recipe, tried=()).method_for(outline) == "sgc"
 
 
 def test_each_later_source_wins():

@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from gamlp.settings import Settings
-from gamlp.train.stage import StageData, drawn, stage_loss
+from gamlp.train.checkpoint import StageFacts
+from gamlp.train.stage import StageData, drawn, goes_on, stage_loss
 
 
 def test_the_loss_is_cross_entropy_and_weighted_divergence():
@@ -55,3 +56,18 @@ def test_without_reliable_nodes_it_is_the_mean_cross_entropy():
     logits = torch.tensor([[0.0, 0.0], [0.0, np.log(3.0)]])
     found = stage_loss(logits, [np.array([0, 1]), np.zeros(0, np.int64)], data, Settings())
     assert float(found) == pytest.approx((np.log(2) + np.log(4)) / 2)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "score", "expected"),
+    [
+        (24, 0.5, True),  # not yet a quarter of the hundred epochs
+        (25, 0.5, False),  # 0.2 below the other method
+        (25, 0.6, True),  # 0.1 below it: it may be of use beside it
+    ],
+)
+def test_what_is_far_below_another_method_is_given_up_after_a_quarter(epoch, score, expected):
+    facts = StageFacts(epoch=epoch, best_epoch=epoch, best_score=[score, -1.0], history=[])
+    data = StageData(np.array([0]), np.array([0]), rival=0.7)
+    assert goes_on(facts, data, Settings(patience=10), 100) is expected
+    assert goes_on(facts, data._replace(rival=-np.inf), Settings(patience=10), 100)

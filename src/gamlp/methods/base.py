@@ -70,6 +70,7 @@ class Context:
     objective: Objective = field(default_factory=Objective)
     start: FittedMethod | None = None  # whose weights, and scaling, a fit begins with
     ends: float = math.inf  # of time.monotonic(): when training is to stop, with what it has
+    rival: float = -math.inf  # what another method scored on validation: training far below it may be given up
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,8 @@ class HopNetwork(Method):
         fitted = FittedHopNetwork(settings, scaling, subsets, context)
         fingerprint = graph.fingerprint if context.folder else ""
         task = fitted.task(graph, wanted_rows(graph, split, settings), fingerprint=fingerprint)
-        known = known_labels(graph, split, task.rows, settings)._replace(objective=context.objective, ends=context.ends)
+        bounds: dict[str, Any] = {"objective": context.objective, "ends": context.ends, "rival": context.rival}
+        known = known_labels(graph, split, task.rows, settings)._replace(**bounds)
         done = fit_stages(task, known, folder=context.folder)
         fitted.take(done.networks)
         fitted.prediction = Prediction(task.rows, done.probabilities, done.weights)

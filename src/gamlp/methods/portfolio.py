@@ -4,12 +4,14 @@
 
 Candidates are fitted one after the other, the cheap ones first, each as if it stood alone; what they propagate alike
 they share. `minutes` is kept: a candidate that is likely to take longer than what is left is not begun, but for the
-first, and one that does is stopped. What was tried, what it scored and what it weighs stays with the result. From there
-on the mixture is one model: it predicts, explains, takes new nodes and lies in one file like any other.
+first, and one that does is stopped. So is one that is far below the best so far (`train.stage.HOPELESS`). What was
+tried, what it scored and what it weighs stays with the result. From there on the mixture is one model: it predicts,
+explains, takes new nodes and lies in one file like any other.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -152,6 +154,7 @@ class Portfolio(Method):
         members: list[Member] = []
         before = context.start.members if isinstance(context.start, FittedPortfolio) else []
         plan: list[tuple[Candidate, FittedMethod | None]] = [(one.candidate, one.fitted) for one in before]
+        rival = -math.inf
         for number, (candidate, start) in enumerate(plan or [(one, None) for one in planned(graph, split, settings)]):
             needed = USUAL_SHARE * (candidate.method.expected_seconds(graph, split, candidate.settings) or 0.0)
             if members and needed > ends - time.monotonic():
@@ -160,11 +163,12 @@ class Portfolio(Method):
                 continue
             folder = context.folder and context.folder / f"candidate-{number}"
             started = time.monotonic()
-            fitted = candidate.method.fit(
-                graph, split, candidate.settings, replace(context, folder=folder, start=start, ends=ends)
-            )
+            within = replace(context, folder=folder, start=start, ends=ends, rival=rival)
+            fitted = candidate.method.fit(graph, split, candidate.settings, within)
             member, score = judged(candidate, fitted, graph, split, context)
             members.append(member)
+            if score is not None:
+                rival = max(rival, context.objective.metric.better(score))
             tried.append({**candidate.data(), "valid": score, "seconds": time.monotonic() - started})
         return chosen(members, tried, graph, split, context)
 

@@ -41,6 +41,7 @@ from gamlp.train.checkpoint import Checkpoint, StageFacts, prefixed, without_pre
 from gamlp.train.distributed import ranks
 from gamlp.train.inputs import Batch, Inputs, predict
 
+HOPELESS = 0.15  # of the metric: what is so far below another method after a quarter of its epochs is given up
 NO_IDS = np.zeros(0, dtype=np.int64)
 NO_ROWS = np.zeros((0, 0), dtype=np.float32)
 
@@ -57,6 +58,7 @@ class StageData(NamedTuple):
     candidates: Array = NO_IDS  # nodes that may become reliable, and where predictions should be consistent (SCR)
     objective: Objective = Objective()
     ends: float = math.inf  # of time.monotonic(): a stage that has been scored stops then
+    rival: float = -math.inf  # what another method scored on validation: what is HOPELESS below it is given up
 
 
 def train_stage(
@@ -68,7 +70,7 @@ def train_stage(
     facts, epochs = state.facts, settings.epochs[stage]
     with reuse_buffers(), progress(f"stage {stage + 1}", total=epochs) as advance:
         advance(facts.epoch)
-        while facts.epoch < epochs and (facts.best_epoch < 0 or goes_on(facts, data, settings)):
+        while facts.epoch < epochs and (facts.best_epoch < 0 or goes_on(facts, data, settings, epochs)):
             loss = run_epoch(state, inputs, data, settings, key=[seed, stage, facts.epoch])
             facts.epoch += 1
             if not math.isfinite(loss):
@@ -86,8 +88,10 @@ def train_stage(
     return facts
 
 
-def goes_on(facts: StageFacts, data: StageData, settings: Settings) -> bool:
-    """Say whether a stage that has been scored may become better, and has the time to."""
+def goes_on(facts: StageFacts, data: StageData, settings: Settings, epochs: int) -> bool:
+    """Say whether a stage that has been scored may become better, and good enough, and has the time to."""
+    if 4 * facts.epoch >= epochs and facts.best_score[0] < data.rival - HOPELESS:
+        return False
     return facts.epoch - facts.best_epoch < settings.patience and time.monotonic() < data.ends
 
 

@@ -34,7 +34,7 @@ from gamlp.train.checkpoint import Checkpoint, StageFacts, read_stage, write_sta
 from gamlp.train.distributed import ranks
 from gamlp.train.hop_source import label_propagation_of, reliable_candidates
 from gamlp.train.inputs import Inputs, predict
-from gamlp.train.stage import StageData, train_stage
+from gamlp.train.stage import HOPELESS, StageData, train_stage
 from gamlp.train.subset_rotation import inputs_for
 
 
@@ -93,8 +93,8 @@ def fit_stages(task: StageTask, known: StageData, *, folder: Path | None = None)
                 "(%d nodes do not train).",
                 *(stage + 1, task.settings.threshold, len(known.candidates)),
             )
-        if score < kept[0] or time.monotonic() >= known.ends:  # what learns from a worse stage is seldom better
-            break
+        if score < kept[0] or score < known.rival - HOPELESS or time.monotonic() >= known.ends:
+            break  # what learns from a worse stage is seldom better
     assert kept is not None
     _, chosen, logits, weights = kept
     said = known.objective.kind.probabilities(logits)
