@@ -12,7 +12,7 @@ help:  ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST)
 
 demo: .venv/core.stamp  ## train on the built-in graph of Debian packages
-	$(BIN)/gamlp train debian
+	$(BIN)/gamlp train debian --method gamlp-recursive
 
 check: .venv/dev.stamp  ## style, types and the quick tests, in about a minute
 	$(BIN)/ruff check

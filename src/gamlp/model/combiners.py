@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from gamlp.model.dropout import Dropout
 from gamlp.model.hop_nets import HopRows
 from gamlp.model.layers import activate, new_slope
+from gamlp.model.registry import combiner_named
 from gamlp.settings import Settings
 
 
@@ -70,6 +71,22 @@ class FixedCombiner(Combiner):
         """Combine the hops."""
         weights = self.shares.expand(hops.y.shape[0], -1)
         return Combined(hops.side_by_side() if self.side_by_side else hops.weighted(weights), weights)
+
+
+def shares_beforehand(settings: Settings) -> Tensor | None:
+    """Return the weights (K+1,) by which hops can be added up before any network reads them; None where they cannot.
+
+    They can where the weights are fixed, nothing is dropped from single hops or learned about them, and nothing else
+    reads hop 0: a row is then F numbers in place of (K+1)·F, in every step.
+    """
+    kind = combiner_named(settings.combiner)
+    if not settings.hops or not issubclass(kind, FixedCombiner):
+        return None
+    whole = not kind.side_by_side or kind.hops_used(settings.hops + 1) == 1
+    more = (settings.hop_layers, settings.input_dropout, settings.residual, settings.relations == "subsets")
+    if not whole or any(more) or settings.head_residual == "features":
+        return None
+    return kind(settings, hops=settings.hops + 1, width=1, features=1).shares
 
 
 class Last(FixedCombiner):

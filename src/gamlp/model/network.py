@@ -2,6 +2,7 @@
 
     hops (B, K+1, F) ─ dropout ─ hop nets ─ combiner ─ (+ residual) ─ dropout ─ head ─ + label branch ─ logits (B, C)
 
+Where the weights of the hops are fixed they may come added up already, (B, 1, F) (`combiners.shares_beforehand`).
 The residual is dropout(PReLU(z + x⁰ R)), a linear map of hop 0 to whatever width the combiner gives. Without it, the
 combined row z goes to the head as it is. A node's logits depend on its own row alone (in evaluation).
 """
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from gamlp.errors import ShapeError
+from gamlp.model.combiners import shares_beforehand
 from gamlp.model.dropout import Dropout, set_keys
 from gamlp.model.head import LabelBranch, new_head
 from gamlp.model.hop_nets import HopNets
@@ -67,6 +69,7 @@ class Network(nn.Module):
         hops = settings.hops + 1
         kind = combiner_named(settings.combiner)
         self.hops_used = kind.hops_used(hops)
+        self.shares = shares_beforehand(settings)
         self.mixer = SubsetMixer(hops=hops, subsets=subsets, features=features) if subsets else None
         self.input_dropout = Dropout(settings.input_dropout)
         self.hop_nets = HopNets(settings, hops=self.hops_used, features=features)
@@ -105,6 +108,9 @@ class Network(nn.Module):
         x = hops.to(dtype)
         if self.mixer is not None:
             x = self.mixer(x)
+        if self.shares is not None and x.shape[1] == 1:
+            z = x[:, 0] if self.combined_dropout is None else self.combined_dropout(x[:, 0])
+            return z, x[:, 0], self.shares.to(x).expand(len(x), -1)
         x = self.input_dropout(x)
         rows = self.hop_nets(x[:, -self.hops_used :])
         z, weights = self.combiner(rows, stationary=None if stationary is None else stationary.to(dtype))
@@ -117,7 +123,8 @@ class Network(nn.Module):
     def _check(self, hops: Tensor, labels: Tensor | None) -> None:
         subsets = () if self.mixer is None else (self.mixer.blocks,)
         expected = (*subsets, self.settings.hops + 1, self.features)
-        if tuple(hops.shape[1:]) != expected:
+        beforehand = self.shares is not None and tuple(hops.shape[1:]) == (1, self.features)
+        if tuple(hops.shape[1:]) != expected and not beforehand:
             raise ShapeError(
                 f"A row of hops is {tuple(hops.shape[1:])}, the network was built for {expected}.\n"
                 "Each row is (hops + 1, features), with the relation subsets in front where there are any."

@@ -89,6 +89,34 @@ class Inputs:
         return torch.from_numpy(values).to(self.device).float()
 
 
+class CombinedInputs(Inputs):
+    """Hops that are added up before the network reads them, with the same weights for every node: (B, 1, F).
+
+    Once for all rows where there is no memory limit, else for each batch; a row has the same bits either way.
+    """
+
+    def __init__(
+        self, hops: Hops, labels: Array | None, device: str = "cpu", *, shares: Array, memory: int | None = None
+    ) -> None:
+        super().__init__(hops, labels, device, memory=memory)
+        self.shares = shares
+        self._combined = None if memory is not None or self._file is not None else added_up(hops.values, shares)
+
+    def _hop_rows(self, rows: Array) -> Array:
+        if self._combined is not None:
+            return np.take(self._combined, rows, axis=0)
+        return added_up(super()._hop_rows(rows), self.shares)
+
+
+def added_up(hops: Array, shares: Array) -> Array:
+    """Return Σ_l wˡ xˡ, hop by hop.  hops (R, K+1, F), shares (K+1,) → (R, 1, F) float32."""
+    total = np.zeros((len(hops), 1, hops.shape[2]), np.float32)
+    for hop, share in enumerate(shares):
+        if share:
+            total[:, 0] += share * hops[:, hop].astype(np.float32, copy=False)
+    return total
+
+
 @torch.no_grad()
 def predict(network: Network, inputs: Inputs, ids: Array, *, keep: bool = False) -> tuple[Array, Array]:
     """Return logits (R, C) and attention weights (R, K+1) of the nodes `ids`, without dropout."""

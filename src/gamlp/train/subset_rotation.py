@@ -25,13 +25,14 @@ import torch
 
 from gamlp.errors import SettingsError
 from gamlp.model import Network
+from gamlp.model.combiners import shares_beforehand
 from gamlp.model.mixer import SubsetMixer
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.subsets import Shelf, Subset, shelf_of, subsets_at_a_time
 from gamlp.settings import Settings
 from gamlp.storage.files import Array
 from gamlp.storage.threads import ranges
-from gamlp.train.inputs import Inputs
+from gamlp.train.inputs import CombinedInputs, Inputs
 
 ROWS_A_STEP = 4096
 SHARE_NODES = 1000
@@ -41,7 +42,9 @@ def inputs_for(
     hops: Hops, labels: Array | None, device: str, settings: Settings, *, memory: int | None = None
 ) -> Inputs:
     """Return the rows a network reads, in memory or, in turns, from disk; `memory` is the limit of the process."""
-    shelf = shelf_of(hops)
+    shelf, shares = shelf_of(hops), shares_beforehand(settings)
+    if shelf is None and shares is not None:
+        return CombinedInputs(hops, labels, device, shares=shares.numpy(), memory=memory)
     if shelf is None:
         return Inputs(hops, labels, device, memory=memory)
     return TurnInputs(hops, shelf, labels, device, settings)
