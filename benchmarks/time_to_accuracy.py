@@ -41,6 +41,7 @@ DEFAULT = "default"
 NEAR = 5e-5  # our progress has two decimals of a per cent
 CITATION = ("cora", "citeseer", "pubmed")
 SIGN_HOPS, SIGN_BATCH = 2, 16 * 1024
+LARGEST_MESSAGES = 2**33  # bytes
 Curve = list[tuple[float, float, float]]  # seconds, validation accuracy, test accuracy, at each evaluation
 
 
@@ -245,6 +246,7 @@ def passing(convolution: str, system: str, *, input_dropout: float, **options: A
         from torch_geometric import nn as layers
 
         layer, hidden = getattr(layers, convolution), PEERS[system][0]
+        wide = data.edge_index if convolution == "GCNConv" else edges_for(data)
 
         class Two(nn.Module):
             def __init__(self) -> None:
@@ -254,13 +256,25 @@ def passing(convolution: str, system: str, *, input_dropout: float, **options: A
 
             def forward(self, rows: Any) -> Any:
                 x = functional.dropout(data.x, input_dropout, training=self.training) if input_dropout else data.x
-                x = functional.relu(self.first(x, data.edge_index))
+                x = functional.relu(self.first(x, wide))
                 x = functional.dropout(x, 0.5, training=self.training)
                 return self.last(x, data.edge_index)[rows]
 
         return Two(), lambda rows: (rows,), lambda train: [train]
 
     return build
+
+
+def edges_for(data: Any) -> Any:
+    """Return the edges for a layer that sends whole rows of features: as a sparse matrix where messages are too large.
+
+    PyG's documentation advises it there (memory-efficient aggregations); messages of Physics would be 16 GiB.
+    """
+    from torch_geometric.utils import to_torch_csr_tensor
+
+    if 4 * data.num_edges * data.num_features <= LARGEST_MESSAGES:
+        return data.edge_index
+    return to_torch_csr_tensor(data.edge_index, size=(data.num_nodes, data.num_nodes))  # undirected: its transpose
 
 
 def sign(data: Any, classes: int) -> Any:

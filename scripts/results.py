@@ -25,6 +25,7 @@ from functools import cache
 from importlib import resources
 from itertools import product
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from gamlp.methods import method_named
@@ -161,21 +162,45 @@ def targets(result: dict[str, Any]) -> str:
 
 
 def portfolio(result: dict[str, Any]) -> str:
-    """Return the mean test accuracy of the default and of single methods, a table for each kind of graphs."""
+    """Return the mean test accuracy of the default and of single methods on the same splits, a table for each kind."""
     tables = []
     for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
         rows = [row for row in result["rows"] if row["kind"] == kind]
-        graphs, methods = (list(dict.fromkeys(row[name] for row in rows)) for name in ("graph", "method"))
-        methods.sort(key=lambda name: name != "portfolio")
-        lines = [[method, *(mean_of(rows, graph, method) for graph in graphs)] for method in methods]
-        tables.append(f"### {kind}\n\n{markdown_table(('test, % (splits)', *graphs), lines)}")
+        graphs = list(dict.fromkeys(row["graph"] for row in rows))
+        if kind == "homophily":
+            methods = sorted(dict.fromkeys(row["method"] for row in rows), key=lambda name: name != "portfolio")
+            scores = [scores_of(rows, graph) for graph in graphs]
+            lines = [
+                [name, *(f"{fmean(one[name].values()):.2f} ({len(one[name])})" for one in scores)] for name in methods
+            ]
+            table = markdown_table(("test, % (splits)", *graphs), lines)
+        else:
+            header = ("graph", "splits", "the default, %", "best single method, %", "which", "others, %")
+            table = markdown_table(header, [beside_single(graph, scores_of(rows, graph)) for graph in graphs])
+        tables.append(f"### {kind}\n\n{table}")
     return "\n\n".join(tables) + "\n"
 
 
-def mean_of(rows: list[dict[str, Any]], graph: str, method: str) -> str:
-    """Return a method's mean on a graph, and of how many splits it is."""
-    found = [row["test"] for row in rows if (row["graph"], row["method"]) == (graph, method)]
-    return f"{mean_and_std(found)[0]:.2f} ({len(found)})" if found else "–"
+def scores_of(rows: list[dict[str, Any]], graph: str) -> dict[str, dict[int, float]]:
+    """Return the test accuracy of every method on the splits of a graph that the default was fitted on."""
+    of_graph = [row for row in rows if row["graph"] == graph]
+    splits = {row["split"] for row in of_graph if row["method"] == "portfolio"}
+    found: dict[str, dict[int, float]] = {}
+    for row in of_graph:
+        if row["split"] in splits:
+            found.setdefault(row["method"], {})[row["split"]] = row["test"]
+    return {name: scores for name, scores in found.items() if scores.keys() == splits}
+
+
+def beside_single(graph: str, scores: dict[str, dict[int, float]]) -> list[str]:
+    """Return a line of the table: the default, the best single method and how far it is, and the others."""
+    means = {name: mean_and_std(list(found.values())) for name, found in scores.items()}
+    default, std = means.pop("portfolio")
+    ordered = sorted(means, key=lambda name: -means[name][0])
+    spread = "" if std is None else f" ± {std:.2f}"
+    best = f"{means[ordered[0]][0]:.2f} ({default - means[ordered[0]][0]:+.2f})"
+    others = ", ".join(f"{name} {means[name][0]:.2f}" for name in ordered[1:])
+    return [graph, str(len(scores["portfolio"])), f"{default:.2f}{spread}", best, ordered[0], others]
 
 
 def own_tables(result: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ import torch
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from gamlp.errors import SettingsError
+from gamlp.graph.build.new_nodes import NewNodes
+from gamlp.graph.graph import Graph
 from gamlp.methods import boosting, method_named
 from gamlp.methods.base import labels_of
 from gamlp.model_file import load_fitted
@@ -91,3 +93,19 @@ def test_a_recipe_gives_it_what_it_reads_and_no_more(planted):
     assert (settings.hops, settings.learning_rate, settings.epochs) == (3, 0.1, (100,))
     with pytest.raises(SettingsError, match="boosting has no setting 'hidden'"):
         method_named("boosting").settings_from({"hidden": 3})
+
+
+def test_a_new_node_without_edges_is_told_by_its_own_features(planted):
+    """By hand: its hops are its features and then zeros, as no neighbour sends anything."""
+    fitted = fit(planted)
+    adjacency = replace(planted.adjacency, indptr=np.zeros(2, np.int64), indices=np.zeros(0, np.int32))
+    features = np.linspace(-1, 1, planted.features.shape[1], dtype=np.float32)[None]
+    nodes = Graph(adjacency=adjacency, features=features, labels=np.full(1, -1), classes=planted.classes,
+                  split=planted.split)  # fmt: skip
+    nobody = np.zeros(0, np.int64)
+    living = replace(fitted.living(planted, split=planted.split), trust=None)
+    said = living.predict(NewNodes(nodes, nobody, nobody)).probabilities
+    hops = torch.zeros(1, 4, features.shape[1])
+    hops[0, 0] = torch.from_numpy(features[0])
+    expected = fitted.learned.networks[-1](hops).logits.softmax(dim=1)
+    np.testing.assert_allclose(said, expected, rtol=1e-6)
