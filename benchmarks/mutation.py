@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import argparse
 import ast
+import compileall
 import difflib
+import gc
 import importlib
 import json
 import multiprocessing
 import os
+import py_compile
 import random
 import re
 import resource
@@ -33,6 +36,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import pytest
 from cosmic_ray.commands import init
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
@@ -64,8 +68,7 @@ def main() -> None:
             found = examined(name, config, copy, record["modules"].get(name, {}), options.survivors)
             record["modules"][name] = found
             print(f"{name}: {found['killed']} of {found['mutants']} killed, {len(found['equivalent'])} equivalent")
-            for change in found["survived"]:
-                print(f"    {change}")
+            print(*(f"    {change}" for change in found["survived"]), sep="\n", flush=True)
             RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -78,15 +81,18 @@ def processor() -> str:
 
 def prepared(folder: Path, libraries: list[str]) -> Path:
     """Copy the package and its tests, and load what they need beside gamlp, once for all forks."""
-    for name in ("src", "tests", "pyproject.toml"):
-        copy = shutil.copytree if (HERE.parent / name).is_dir() else shutil.copy
-        copy(HERE.parent / name, folder / name)
+    for name in ("src", "tests"):
+        shutil.copytree(HERE.parent / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(HERE.parent / "pyproject.toml", folder)
+    hashed = py_compile.PycInvalidationMode.CHECKED_HASH  # by its time and size a changed file may be the one before
+    compileall.compile_dir(folder / "src", quiet=1, invalidation_mode=hashed)
     os.environ |= {
         "PYTHONPATH": str(folder / "src"), "NUMBA_CACHE_DIR": str(folder / "numba"),
-        "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1",
     }  # fmt: skip
     for name in libraries:
         importlib.import_module(name)
+    gc.freeze()  # pytest collects garbage twice at its end: not among all of the libraries
     return folder
 
 
@@ -94,22 +100,23 @@ def examined(name: str, config: dict[str, Any], copy: Path, before: dict[str, An
     """Return how many changes of a module its tests notice, and which they do not."""
     module, entry, began = copy / "src" / "gamlp" / f"{name}.py", config["modules"][name], time.monotonic()
     tests, seconds = [f"tests/{test}" for test in entry["tests"]], config["run"]["seconds"]
+    reasons = entry.get("equivalent", [])
     original = module.read_text(encoding="utf-8")
     possible = changes(module, original, copy / "session.sqlite", config["places"]["decorators"])
-    drawn = random.Random(config["run"]["seed"]).sample(sorted(possible), min(len(possible), entry.get("sample", 10**6)))
+    count = min(len(possible), entry.get("sample", len(possible)))
+    drawn = random.Random(config["run"]["seed"]).sample(sorted(possible), count)
     if not passes(copy, tests, seconds):
         sys.exit(f"The tests of {name} fail without any change.")
-    survived = []
+    survived, equivalent = [], {}
     for change in drawn:
-        if again and change not in before["survived"]:
+        if again and change not in (*before["survived"], *before["equivalent"]):
             continue
         module.write_text(possible[change], encoding="utf-8")
         if passes(copy, tests, seconds):
-            survived.append(change)
+            reason = next((one["reason"] for one in reasons if change.startswith(tuple(one["changes"]))), None)
+            survived += [change] if reason is None else []
+            equivalent |= {} if reason is None else {change: reason}
     module.write_text(original, encoding="utf-8")
-    reasons = {change: one["reason"] for one in config.get("equivalent", []) for change in one["changes"]}
-    equivalent = {change: reasons[change] for change in drawn if change in reasons and (again or change in survived)}
-    survived = [change for change in survived if change not in equivalent]
     killed = len(drawn) - len(survived) - len(equivalent)
     return {
         "possible": len(possible), "mutants": len(drawn), "killed_before": before.get("killed_before", killed),
@@ -177,8 +184,6 @@ def passes(copy: Path, tests: list[str], seconds: int) -> bool:
 
 def run_tests(copy: Path, tests: list[str], seconds: int) -> None:
     """Leave the process with pytest's exit code."""
-    import pytest
-
     nothing = os.open(os.devnull, os.O_WRONLY)
     for output in (1, 2):
         os.dup2(nothing, output)
