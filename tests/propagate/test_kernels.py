@@ -324,3 +324,33 @@ def test_the_widest_block_of_a_processor(monkeypatch, triple, features, widest):
     monkeypatch.setattr(kernels, "cpu_target", SimpleNamespace(target_context=SimpleNamespace(codegen=lambda: codegen)))
     assert kernels.widest_block() == widest
     assert "avx512vl" not in kernels.cpu_features() or widest == 14
+
+
+def test_products_are_added_unrounded_where_the_machine_can():
+    """−1 + (1 + 2⁻¹²)² = 2⁻¹¹ + 2⁻²⁴; a product that is rounded to float32 first has lost the last bit."""
+    x, out = np.zeros((2, 4), np.float32), np.zeros((1, 4), np.float32)
+    x[:, 0] = -1, 1 + 2**-12
+    weights = np.array([1, 1 + 2**-12], np.float32)
+    chunk = (0, 0, np.array([0, 2]), np.array([0, 1], np.int32), weights, np.ones(1, np.float32))
+    kernels.sum_rows(chunk, x, False, out, 9, 0, 1, kernels.quads(4))
+    fused = bool({"fma", "neon"} & kernels.cpu_features())
+    assert out[0, 0] == 2**-11 + fused * 2**-24
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mprotect")
+def test_no_id_is_read_beyond_the_last():
+    """The ids end at a page that may not be read: asking for rows ahead of their turn stops at the last id."""
+    program = """
+import ctypes, mmap
+import numpy as np
+from gamlp.propagate import kernels
+memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + mmap.PAGESIZE), mmap.PAGESIZE, 0) == 0
+ids = np.frombuffer(memory, np.int32, 3, mmap.PAGESIZE - 12)
+ids[:] = 0, 1, 2
+x, out = np.ones((3, 4), np.float32), np.zeros((1, 4), np.float32)
+kernels.sum_rows((0, 0, np.array([0, 3]), ids, None, np.ones(1, np.float32)), x, False, out, 9, 0, 1, kernels.quads(4))
+assert (out == 3).all()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
