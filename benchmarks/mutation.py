@@ -67,8 +67,8 @@ def main() -> None:
         for name in options.modules or config["modules"]:
             found = examined(name, config, copy, record["modules"].get(name, {}), options.survivors)
             record["modules"][name] = found
-            print(f"{name}: {found['killed']} of {found['mutants']} killed, {len(found['equivalent'])} equivalent")
-            print(*(f"    {change}" for change in found["survived"]), sep="\n", flush=True)
+            score = f"{name}: {found['killed']} of {found['mutants']} killed, {len(found['equivalent'])} equivalent"
+            print("\n    ".join([score, *found["survived"]]), flush=True)
             RECORD.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

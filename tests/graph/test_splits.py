@@ -164,6 +164,7 @@ def test_several_splits_that_cannot_be_are_refused():
 def test_the_rule_without_a_word_is_60_20_20():
     """Of ten nodes of each class six train, two choose and two test."""
     labels = np.repeat([0, 1], 10)
+    assert SplitRule().counts(10) == (6, 2)
     parts = SplitRule().draw(labels, seed=0).sets
     assert {name: np.bincount(labels[ids]).tolist() for name, ids in parts.items()} == {
         "train": [6, 6],

@@ -53,6 +53,7 @@ def test_rows_are_one_hot():
     assert_array_equal(rows, [[0, 0, 1], [1, 0, 0]])
     assert rows.dtype == np.float32
     assert_array_equal(SINGLE.votes(np.array([2, 0]), 3), rows)
+    assert_array_equal(SINGLE.rows(np.array([1, 1]), 3), [[0, 1, 0], [0, 1, 0]])
     assert SINGLE.rows(np.zeros(0, np.int64), 3).shape == (0, 3)
     for label in (-1, 3):
         with pytest.raises(LabelError, match="there are 3 classes"):
@@ -98,12 +99,12 @@ def test_the_loss_of_each_row_by_hand():
 
 
 def test_confidence_and_answers():
-    rows = np.array([[0.2, 0.8], [0.5, 0.5]])
-    assert_array_equal(SINGLE.confidence(rows), [[0.8], [0.5]])
+    rows = np.array([[0.2, 0.8], [0.5, 0.5], [0.1, 0.9]])
+    assert_array_equal(SINGLE.confidence(rows), [[0.8], [0.5], [0.9]])
     assert SINGLE.confidence(np.zeros((2, 0))).tolist() == [[0], [0]]
     assert SINGLE.trusted(rows, 0.9) is rows
     for said in (SINGLE.answered(rows), SINGLE.predicted(rows)):
-        assert said.tolist() == [1, 0]  # the first of equals
+        assert said.tolist() == [1, 0, 1]  # the first of equals
 
 
 @pytest.mark.parametrize("bounded", [SINGLE.bounded, SINGLE.counted])
@@ -121,7 +122,8 @@ def test_words_of_labels_and_of_none():
 def test_classes_that_do_not_occur_weigh_one_and_count_for_nothing():
     assert_allclose(balanced(np.array([6, 2, 0])), [8 / (2 * 6), 8 / (2 * 2), 1], rtol=1e-6)
     assert balanced(np.array([0, 0])).tolist() == [1, 1]
-    assert_allclose(balanced(np.array([[1, 4], [3, 0]])), [[4 / 2, 4 / 4], [4 / 6, 1]], rtol=1e-6)  # columns apart
+    columns = balanced(np.array([[1, 4], [3, 0], [0, 2]]))  # of 4 and of 6, two classes in each
+    assert_allclose(columns, [[4 / (2 * 1), 6 / (2 * 4)], [4 / (2 * 3), 1], [1, 6 / (2 * 2)]], rtol=1e-6)
     assert_allclose(SINGLE.balanced(np.array([0, 0, 0, 2]), 4), [4 / 6, 1, 4 / 2, 1], rtol=1e-6)
 
 
