@@ -293,7 +293,7 @@ def test_segments_are_summed_and_joined_by_hand():
     x, sums = np.zeros((9, 4), np.float32), np.full((3, 4), LEFT, np.float32)
     x[:, 0] = 10.0 ** np.arange(-4, 5)
     segments = np.array([[12, 14, -1], [14, 16, 5], [16, 19, -1]])  # of entries; with the node's own row, −1 for none
-    chunk = (3, 10, OFFSETS, NEIGHBOURS, None, ROW_SCALE)
+    chunk = (3, 10, OFFSETS + 5, NEIGHBOURS, None, ROW_SCALE)  # segments have their own offsets: these are not read
     kernels.sum_segments(segments, chunk, x, sums, 1, 3, kernels.quads(4))
     assert_allclose(sums[:, 0], [LEFT, 10 + 1e4 + 1e2, 1e3 + 1e-3 + 1e-2], rtol=1e-6)
     kernels.sum_segments(segments, chunk, x, sums, 0, 1, kernels.quads(4))
