@@ -37,7 +37,7 @@ from gamlp.targets.metrics import mean_and_std
 
 HERE = Path(__file__).parent.parent
 RECORDS = HERE / "benchmarks" / "recorded"
-PAGES = [HERE / "docs" / f"{name}.md" for name in ("results", "methods", "paper", "own-graph")]
+PAGES = [HERE / "docs" / f"{name}.md" for name in ("results", "methods", "paper", "own-graph", "trust")]
 PLACE = re.compile(r"(<!-- (?:recorded: (\S+)|systems) -->\n).*?(<!-- end -->)", re.DOTALL)
 LARGE = ("ogbn-products", "ogbn-papers100M", "ogbn-mag")  # whose files are not on the machine of the records
 HEADER = ("in the paper", "method", "equation", "compared by", "test, %: graph published → here")
@@ -110,6 +110,8 @@ def table(name: str) -> str:
     if "rows" in result:
         first = result["rows"][0]
         return (portfolio if "kind" in first else targets if "base_rate" in first else times_to_accuracy)(result)
+    if "modules" in result:
+        return mutants(result)
     if all("trained" in row for row in result.values()):
         return own_tables(result)
     if "cells" not in result:
@@ -211,6 +213,30 @@ def own_tables(result: dict[str, Any]) -> str:
         for graph, found in result.items() for how, one in found.items() if isinstance(one, dict)
     ]  # fmt: skip
     return markdown_table(("graph", "by", "valid, %", "test, %", "seeds"), lines) + "\n"
+
+
+def mutants(result: dict[str, Any]) -> str:
+    """Return how many changes of each module its tests noticed, and why those that are left cannot be noticed."""
+    header = ("module", "mutants", "killed before", "killed after", "equivalent", "left")
+    counts = {
+        f"`{name}`": (one["mutants"], one["killed_before"], one["killed"], len(one["equivalent"]), len(one["survived"]))
+        for name, one in result["modules"].items()
+    }
+    counts["all"] = tuple(map(sum, zip(*counts.values(), strict=True)))
+    lines = [[name, *map(str, row)] for name, row in counts.items()]
+    reasons = "".join(equivalents(name, found) for name, found in result["modules"].items())
+    return f"{markdown_table(header, lines)}\n\nEquivalent mutants, in brackets how many:\n\n{reasons}"
+
+
+def equivalents(name: str, found: dict[str, Any]) -> str:
+    """Return a line for each reason: which lines of the module were changed, and in how many ways."""
+    reasons: dict[str, list[str]] = {}
+    for change, reason in found["equivalent"].items():
+        line = change.partition(": ")[2].partition(" → ")[0].partition("  #")[0]
+        reasons.setdefault(reason, []).append(f"`{line}`")
+    return "".join(
+        f"- `{name}`, {', '.join(dict.fromkeys(lines))} ({len(lines)}): {reason}\n" for reason, lines in reasons.items()
+    )
 
 
 def systems() -> str:

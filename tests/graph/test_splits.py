@@ -1,3 +1,5 @@
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 
@@ -157,3 +159,42 @@ def test_several_splits_that_cannot_be_are_refused():
         Splits(*MASKS).check(4)
     with pytest.raises(SplitError, match="1 nodes stand in more than one"):  # in the second split alone
         Splits(MASKS[0], MASKS[1], np.array([[0, 0], [0, 1], [0, 0]], bool)).check(3)
+
+
+def test_the_rule_without_a_word_is_60_20_20():
+    """Of ten nodes of each class six train, two choose and two test."""
+    labels = np.repeat([0, 1], 10)
+    assert SplitRule().counts(10) == (6, 2)
+    parts = SplitRule().draw(labels, seed=0).sets
+    assert {name: np.bincount(labels[ids]).tolist() for name, ids in parts.items()} == {
+        "train": [6, 6],
+        "valid": [2, 2],
+        "test": [2, 2],
+    }
+
+
+def test_a_fingerprint_is_that_of_what_is_drawn_from():
+    split = Split(ids(0), ids(1), ids(2))
+    assert split.fingerprint == Split(ids(0), ids(1), ids(2)).fingerprint != Split(ids(1), ids(0), ids(2)).fingerprint
+    splits = Splits(*MASKS)
+    assert splits.fingerprint == Splits(*MASKS).fingerprint != Splits(*MASKS[::-1]).fingerprint
+    assert SplitRule(20, 30).fingerprint == SplitRule(20, 30).fingerprint != SplitRule(30, 20).fingerprint
+    assert SplitRule().sets == {}
+
+
+def test_splits_cannot_be_changed_and_are_equal_to_themselves_alone():
+    """Arrays say neither yes nor no to ==, and have no hash."""
+    split, rule = Split(ids(0), ids(1), ids(2)), SplitRule()
+    assert {split} == {split} != {Split(split.train, split.valid, split.test)}
+    for one in (split, rule):
+        with pytest.raises(FrozenInstanceError):
+            one.train = ids(3)
+
+
+def test_the_last_of_more_splits_than_nodes_is_looked_at():
+    train, valid, test = np.zeros((3, 2, 3), bool)
+    train[0], valid[1] = True, True
+    Splits(train, valid, test).check(2)
+    test[0, 2] = True
+    with pytest.raises(SplitError, match="1 nodes stand in more than one"):
+        Splits(train, valid, test).check(2)

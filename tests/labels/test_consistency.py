@@ -137,3 +137,34 @@ def test_the_ramp_of_one_step_begins_low_and_none_is_full_at_once():
 def test_updates_are_counted_in_whole_numbers():
     teacher = AveragedTeacher(nn.Linear(2, 2), 0.9)
     assert teacher.state_dict()["updates"].dtype == torch.int64
+
+
+def test_an_update_leaves_the_teacher_without_a_gradient():
+    student = nn.Linear(2, 2)
+    teacher = AveragedTeacher(student, 0.9)
+    teacher.update()
+    assert not any(parameter.requires_grad for parameter in teacher.parameters())
+    assert not teacher(torch.ones(1, 2, requires_grad=True)).requires_grad
+
+
+def test_a_student_that_has_grown_is_refused():
+    student = nn.Sequential(nn.Linear(2, 2))
+    teacher = AveragedTeacher(student, 0.9)
+    student.append(nn.Linear(2, 2))
+    with pytest.raises(ValueError, match="longer"):
+        teacher.update()
+
+
+def test_a_row_without_an_answer_is_left_out():
+    """Of several labels a node, a gap is a question whose answers are 0 and 0."""
+    teacher = torch.tensor([[0.9, 0.1], [0.0, 0.0]])
+    assert consistency_loss(torch.zeros(2, 2), teacher).item() == pytest.approx(0.32)
+
+
+def test_the_answers_to_each_question_are_sharpened_for_themselves():
+    answers = torch.tensor([[[0.75, 0.25], [0.5, 0.5]]])  # (B, Q, K); T = ½ squares: 9:1 and 1:1
+    torch.testing.assert_close(sharpen(answers, 0.5), torch.tensor([[[0.9, 0.1], [0.5, 0.5]]]))
+
+
+def test_the_ramp_does_not_begin_before_its_first_step():
+    assert ramp_up(-3, 10) == pytest.approx(math.exp(-5))

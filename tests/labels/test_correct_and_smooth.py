@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 import torch
@@ -14,6 +16,7 @@ from gamlp.labels import (
     choose_correct_and_smooth,
     correct_and_smooth,
 )
+from gamlp.labels.choose import CORRECTIONS, SMOOTHINGS
 from gamlp.labels.correction import autoscale, correct, smooth
 from gamlp.labels.hops import initial_labels
 from gamlp.propagate.engines.local import LocalEngine
@@ -242,3 +245,40 @@ def test_a_memory_limit_changes_no_bit(random_graph, settings):
     given = (GUESSES, random_graph, TRAIN, LABELS[TRAIN])
     limited = correct_and_smooth(LocalEngine(memory=2**23), *given, settings=settings)
     assert_array_equal(limited, correct_and_smooth(ENGINE, *given, settings=settings))
+
+
+def test_the_grid_has_twelve_corrections_and_six_smoothings_of_twenty_steps():
+    spread = [Normalization(r=r, self_loops=False) for r in (0, 0.5, 1)]
+    assert set(CORRECTIONS) == {Correction(a, s, n, 20) for a in (0.6, 0.9) for s in (None, 1) for n in spread}
+    assert set(SMOOTHINGS) == {Smoothing(a, n, 20) for a in (0.6, 0.9) for n in spread}
+    assert (len(CORRECTIONS), len(SMOOTHINGS)) == (12, 6)
+
+
+def test_every_trial_is_a_step_of_the_progress(graph_of, monkeypatch):
+    """Twelve corrections, then six smoothings after none and six after the best one."""
+    totals, steps = [], []
+
+    @contextmanager
+    def progress(_, *, total):
+        totals.append(total)
+        yield lambda **said: steps.append(said)
+
+    monkeypatch.setattr("gamlp.labels.choose.progress", progress)
+    triangles = graph_of(6, [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)])
+    guesses = np.tile(np.array([[0.55, 0.45]], np.float32), (6, 1))  # wrong for the second triangle
+    split = Split(np.array([0, 3]), np.array([1, 4]), np.array([2, 5]))
+    choose_correct_and_smooth(ENGINE, guesses, triangles, split, np.array([0, 1]), np.array([0, 1]))
+    assert totals == [len(steps)] == [12 + 2 * 6]
+
+
+def test_a_stretch_of_a_thousand_is_the_last_that_is_made():
+    errors = np.array([[1 / 8, 0]], dtype=np.float32)
+    assert autoscale(errors, 125.0) == 1000
+    assert autoscale(errors, 125.0625) == 1
+
+
+def test_the_defaults_are_fifty_steps_with_an_alpha_of_08():
+    symmetric = Normalization(r=0.5, self_loops=False)
+    assert Correction() == Correction(0.8, None, symmetric, 50)
+    assert Smoothing() == Smoothing(0.8, symmetric, 50)
+    assert CorrectAndSmooth() == CorrectAndSmooth(Correction(), Smoothing())

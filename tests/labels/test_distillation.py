@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from gamlp.labels import distillation_loss, soften
+from gamlp.labels import distillation_loss, kl_divergence, soften, squared_difference
 
 
 def paper_loss(student_logits, teacher):
@@ -63,3 +63,9 @@ def test_an_empty_batch_costs_nothing_and_can_be_differentiated():
     loss = distillation_loss(logits, torch.zeros(0, 3))
     loss.backward()
     assert loss.item() == 0
+
+
+def test_differences_are_summed_over_the_answers_to_each_question():
+    target, student = torch.tensor([[[1.0, 0.0], [0.5, 0.5]]]), torch.full((1, 2, 2), 0.5)  # (B, Q, K)
+    torch.testing.assert_close(squared_difference(target, student.log()), torch.tensor([[0.5, 0.0]]))
+    torch.testing.assert_close(kl_divergence(target, student.log()), torch.tensor([[math.log(2), 0.0]]))

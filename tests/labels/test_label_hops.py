@@ -178,3 +178,27 @@ def test_weighted_label_hops_are_a_sum_of_dense_powers(random_graph, dense_hat, 
     for row, node, label in zip(own, TRAIN, labels_of(0), strict=True):  # each its own part: the own label is gone
         back = sum(w * np.linalg.matrix_power(hat, k)[node, node] for k, w in enumerate(weights))
         assert_allclose(row[label], expected[node, label] - back, rtol=1e-4, atol=1e-6)
+
+
+def test_parts_never_change_with_the_same_seed():
+    """A permutation by numpy's generator of (seed, 0xF01D), dealt in turns; the default seed is 0."""
+    train = np.array([9, 1, 4, 6, 2])
+    for place, node in enumerate(np.random.default_rng([7, 0xF01D]).permutation(train)):
+        assert deal(10, train, 3, 7)[node] == 1 + place % 3
+
+
+def test_the_seed_is_0_unless_another_is_given(random_graph):
+    given = (LocalEngine(), random_graph, with_reliable(0), Propagation(2, MEAN))
+    default, zero, one = (label_hops(*given, train_ids=TRAIN, folds=3, **how) for how in ({}, {"seed": 0}, {"seed": 1}))
+    assert_array_equal(default, zero)
+    assert not np.array_equal(default, one)
+
+
+def test_labels_take_one_way_edges_also_beside_a_limit_of_the_features():
+    """X^(∞), which needs an undirected graph, is of the features alone."""
+    chain = adjacency_from_edges(np.array([0, 1]), np.array([1, 2]), nodes=3, symmetric=False)
+    initial = initial_labels(3, 2, np.arange(3), np.array([0, 1, 1]))
+    hops = label_hops(LocalEngine(), chain, initial, Propagation(1, MEAN, stationary=True), train_ids=initial.ids)
+    hat = np.zeros((3, 3))
+    hat[np.repeat(np.arange(3), np.diff(chain.indptr)), chain.indices] = 1  # each row has one entry at most
+    assert_array_equal(hops, hat @ initial[:])

@@ -81,3 +81,11 @@ def test_without_a_label_all_classes_are_alike(random_graph):
 def test_a_memory_limit_changes_no_bit(random_graph):
     limited = label_propagation(LocalEngine(memory=2**23), random_graph, TRAIN, LABELS, classes=3)
     assert_array_equal(limited, label_propagation(LocalEngine(), random_graph, TRAIN, LABELS, classes=3))
+
+
+def test_the_default_is_fifty_symmetric_steps_with_an_alpha_of_09(graph_of):
+    pair = graph_of(2, [(0, 1)])
+    # after t steps: y_0 = 0.1 Σ_{even k<t} 0.9ᵏ + 0.9ᵗ [t even], y_1 the same of the odd ones
+    even, odd = (0.1 * sum(0.9**k for k in range(50) if k % 2 == parity) for parity in (0, 1))
+    first = label_propagation(LocalEngine(), pair, np.array([0, 1]), np.array([0, 1]), classes=2)
+    assert_allclose(first[0], np.array([even + 0.9**50, odd]) / (even + odd + 0.9**50), rtol=1e-5)

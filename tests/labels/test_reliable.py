@@ -106,3 +106,20 @@ def test_a_threshold_of_zero_trusts_a_row_of_zeros_too():
 
 def test_what_is_softened_is_float32_whatever_came_in():
     assert soften(np.array([[1.0, 2.0]]), 0.5).dtype == np.float32
+
+
+def test_one_class_a_node_is_held_as_a_number_and_several_labels_as_a_row():
+    one = initial_labels(3, 2, np.array([2, 0]), np.array([1, 0]))
+    assert (one.known.tolist(), one.labels.tolist(), len(one.soft.ids)) == ([0, 2], [0, 1], 0)
+    labels = np.array([[1, -1], [0, 1]])
+    several = initial_labels(4, 2, np.array([2, 0]), labels)
+    assert_array_equal(several[:], [[0, 1], [0, 0], [1, 0], [0, 0]])  # a gap is 0
+    assert len(several.known) == 0
+    filled = initial_labels(4, 2, np.array([2, 0]), labels, otherwise=np.array([[0.5, 0.25], [0.5, 0.5]]))
+    assert_array_equal(filled[:], [[0, 1], [0, 0], [1, 0.25], [0, 0]])
+
+
+def test_reliable_nodes_count_only_with_their_probabilities():
+    for half in ({"reliable_ids": np.array([1])}, {"reliable_probabilities": np.array([[0.5, 0.5]])}):
+        labels = initial_labels(2, 2, np.array([0]), np.array([1]), **half)
+        assert_array_equal(labels[:], [[0, 1], [0, 0]])

@@ -3,7 +3,7 @@ import pytest
 import torch
 
 from gamlp.model import layers
-from gamlp.model.cpu import fused
+from gamlp.model.cpu import fused, kernels
 from gamlp.model.dropout import Dropout, keystream
 from gamlp.model.hop_nets import LinearHopRows
 
@@ -52,6 +52,7 @@ CASES = {
     "head": {"norm": True, "skip": True, "bias": False, "slope": True, "rate": 0.2},
     "logits": {"norm": True, "skip": False, "bias": False, "slope": False, "rate": 0},
     "no norm": {"norm": False, "skip": True, "bias": True, "slope": True, "rate": 0.5},
+    "the least dropout": {"norm": False, "skip": False, "bias": False, "slope": True, "rate": 1 / 256},
     "dropout alone": {"norm": False, "skip": False, "bias": False, "slope": False, "rate": 0.3},
 }
 
@@ -172,3 +173,69 @@ def test_bits_do_not_depend_on_threads():
         torch.set_num_threads(before)
     for other in results[1:]:
         assert all(torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "threads", "expected"),
+    [
+        (7 * 256, 512, 3, [(0, 2), (2, 4), (4, 7)]),
+        (6 * 256 + 1, 512, 3, [(0, 2), (2, 4), (4, 7)]),  # the last chunk has one row
+        (512, 256, 2, [(0, 1), (1, 2)]),  # 2¹⁷ elements are worth a second thread
+        (511, 256, 2, [(0, 2)]),  # fewer are not
+        (256, 512, 3, [(0, 1)]),  # one chunk cannot be shared
+        (512, 256, 1, [(0, 2)]),
+    ],
+)
+def test_every_chunk_is_dealt_to_one_thread(monkeypatch, rows, columns, threads, expected):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    calls, like = [], np.empty((rows, columns), np.float32)
+    kernels.run(lambda first, last, *given: calls.append((first, last, *map(id, given))), like, calls)
+    assert sorted(calls) == [(*bounds, id(like), id(calls)) for bounds in expected]
+
+
+def test_what_fails_on_another_thread_is_told(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
+
+    def kernel(first, last, like):
+        assert first == 0, "the second half"
+
+    with pytest.raises(AssertionError, match="the second half"):
+        kernels.run(kernel, np.empty((512, 256), np.float32))
+
+
+def test_a_kernel_writes_the_rows_of_its_chunks_alone():
+    """The second of three chunks of 600 rows, 256 … 511, compared with numpy in float64."""
+    random, here = np.random.default_rng(0), slice(256, 512)
+
+    def fresh_rows(*shape):
+        return random.normal(size=shape).astype(np.float32)
+
+    x, skip, grad = (fresh_rows(600, 5) for _ in range(3))
+    a, b, c, mean = (fresh_rows(5) for _ in range(4))
+    y, vectors, weights = fresh_rows(600, 2, 5), fresh_rows(2, 3, 5), fresh_rows(600, 2)
+    linear = x.astype(np.float64) * a + b + skip
+    drop = (0, np.float32(1), np.uint32(0), np.uint32(0))  # nothing is dropped
+    cases = [
+        (kernels.forward_rows, (x, skip, a, b, c, *drop), np.where(linear > 0, linear, c * linear)),
+        (kernels.norm_backward_rows, (x, mean, a, b, c, grad), a * grad.astype(np.float64) + b * (x - mean) + c),
+        (kernels.product_rows, (y, vectors), np.einsum("blc,lvc->blv", y.astype(np.float64), vectors)),
+        (kernels.scale_rows, (y, weights), weights[:, :, None].astype(np.float64) * y),
+    ]
+    for kernel, given, expected in cases:
+        out = np.full(expected.shape, 7, np.float32)
+        kernel(1, 2, *given, out)
+        np.testing.assert_allclose(out[here], expected[here], rtol=1e-4, atol=1e-5)
+        assert (out[:256] == 7).all() and (out[512:] == 7).all()
+    back, products = y[::-1].copy(), np.full((600, 2), 7, np.float32)
+    kernels.scale_backward_rows(1, 2, y, weights, back, products)
+    expected = (y[::-1].astype(np.float64) * y).sum(axis=2)
+    np.testing.assert_allclose(products[here], expected[here], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(back[here], (weights[:, :, None] * y[::-1])[here], rtol=1e-5)
+    assert (products[:256] == 7).all() and (back[:256] == y[:-257:-1]).all() and (products[512:] == 7).all()
+
+
+def test_one_row_has_its_skip_too():
+    given = parts(15, 3, rows=1, **CASES["no norm"])
+    x = fresh((1, 15), 0)
+    for a, b in zip(outcome(x, given, torch.float32), outcome(x, given, torch.float64), strict=True):
+        torch.testing.assert_close(a, b, rtol=2e-4, atol=2e-4)

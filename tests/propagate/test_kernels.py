@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -218,3 +219,138 @@ def test_engines_may_run_in_several_threads_at_once(hub_graph, features):
 def test_compiled_code_is_keyed_by_the_conversions_too(module):
     """What was compiled from an older float16 is not loaded, though the file of the function is the same."""
     assert Path(float16.__file__) in imported_files(Path(module.__file__), Path(gamlp.__file__).parents[1])
+
+
+# Rows 3 … 6 of a matrix of nine, its entries from the tenth on; the last row has four.
+OFFSETS, NEIGHBOURS = np.array([10, 12, 12, 15, 19]), np.array([0, 5, 3, 4, 8, 6, 7, 1, 2], np.int32)
+ENTRY_WEIGHTS = np.array([0.5, 2, 1, -1, 3, 0.25, 1, 4, 2], np.float32)
+ROW_SCALE = np.array([0.5, 2, 0.25, 3], np.float32)
+LEFT = 7.0  # what a row holds that is not written
+
+
+def part_of_rows(x, *, own, weights=None, only=range(4), longest=3):
+    """Return out = diag(scale) (A + own·I) x by loops over float64, rows that are not written as they were."""
+    out = np.full(x.shape, LEFT)
+    for i in only:
+        entries = range(OFFSETS[i] - 10, OFFSETS[i + 1] - 10)
+        if len(entries) <= longest:
+            total = x[3 + i].astype(np.float64) * own
+            for k in entries:
+                total = total + (1.0 if weights is None else float(weights[k])) * x[NEIGHBOURS[k]]
+            out[3 + i] = total * ROW_SCALE[i]
+    return out
+
+
+def rows_and_out(columns):
+    x = np.random.default_rng(8).normal(size=(9, columns)).astype(np.float32)
+    return x, np.full((9, columns), LEFT, np.float32)
+
+
+@pytest.mark.parametrize("columns", [4, 8, 32])
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("weights", [None, ENTRY_WEIGHTS])
+def test_rows_of_a_chunk_equal_a_float64_loop(columns, own, weights):
+    x, out = rows_and_out(columns)
+    chunk = (3, 10, OFFSETS, NEIGHBOURS, weights, ROW_SCALE)
+    kernels.sum_rows(chunk, x, own, out, 3, 1, 4, kernels.quads(columns))
+    assert_allclose(out, part_of_rows(x, own=own, weights=weights, only=[1, 2, 3]), rtol=1e-5, atol=1e-6)
+    kernels.sum_rows(chunk, x, own, out, 4, 0, 4, kernels.quads(columns))
+    assert_allclose(out, part_of_rows(x, own=own, weights=weights, longest=4), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_wanted_rows_of_a_chunk_equal_a_float64_loop(own):
+    x, out = rows_and_out(8)
+    wanted = np.array([0, 3, 5, 6, 8])
+    chunk = (3, 10, OFFSETS, NEIGHBOURS, None, ROW_SCALE)
+    kernels.sum_wanted(chunk, x, own, out, 3, wanted, 1, 4, kernels.quads(8))
+    assert_allclose(out, part_of_rows(x, own=own, only=[0, 2]), rtol=1e-5, atol=1e-6)  # the row of node 6 is too long
+    kernels.sum_wanted(chunk, x, own, out, 4, wanted, 2, 4, kernels.quads(8))
+    assert_allclose(out[6], part_of_rows(x, own=own, longest=4)[6], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("own", [True, False])
+@pytest.mark.parametrize("filled", [[8], [4], [5, 8], [0, 3, 6], []])
+def test_marked_rows_alone_are_read_and_what_they_reach_is_told(own, filled):
+    x, out = rows_and_out(8)
+    zeros = np.setdiff1d(np.arange(9), filled)
+    x[zeros] = 0
+    expected = part_of_rows(x, own=own)
+    marked, reached = np.zeros(2, np.uint8), np.zeros(9, np.uint8)
+    for row in filled:
+        marked[row // 8] |= 1 << row % 8
+    x[zeros] = np.nan  # never read
+    chunk = (3, 10, OFFSETS, NEIGHBOURS, None, ROW_SCALE)
+    kernels.sum_marked(chunk, x, own, out, 3, marked, reached, 0, 4, kernels.quads(8))
+    assert_allclose(out, expected, rtol=1e-5, atol=1e-6)
+    written = [
+        i for i in range(3) if own * (3 + i in filled) or set(NEIGHBOURS[slice(*OFFSETS[i : i + 2] - 10)]) & {*filled}
+    ]
+    assert np.flatnonzero(reached).tolist() == [3 + i for i in written]
+
+
+def test_segments_are_summed_and_joined_by_hand():
+    x, sums = np.zeros((9, 4), np.float32), np.full((3, 4), LEFT, np.float32)
+    x[:, 0] = 10.0 ** np.arange(-4, 5)
+    segments = np.array([[12, 14, -1], [14, 16, 5], [16, 19, -1]])  # of entries; with the node's own row, −1 for none
+    chunk = (3, 10, OFFSETS + 5, NEIGHBOURS, None, ROW_SCALE)  # segments have their own offsets: these are not read
+    kernels.sum_segments(segments, chunk, x, sums, 1, 3, kernels.quads(4))
+    assert_allclose(sums[:, 0], [LEFT, 10 + 1e4 + 1e2, 1e3 + 1e-3 + 1e-2], rtol=1e-6)
+    kernels.sum_segments(segments, chunk, x, sums, 0, 1, kernels.quads(4))
+    assert_allclose(sums[0], [0.1 + 1, 0, 0, 0], rtol=1e-6)
+    out = np.full((4, 4), LEFT, np.float32)
+    kernels.join_segments(np.array([2, 0]), np.array([0, 2, 3]), sums, out, np.array([2, 0.5]), kernels.quads(4))
+    assert_allclose(out[:, 0], [sums[2, 0] / 2, LEFT, 2 * (sums[0, 0] + sums[1, 0]), LEFT], rtol=1e-6)
+
+
+def test_widths_by_hand():
+    assert [kernels.padded(columns) for columns in (1, 4, 5, 8, 9, 16, 17, 33)] == [4, 4, 8, 8, 16, 16, 32, 48]
+    assert [len(kernels.quads(columns)) for columns in (4, 8, 16, 48)] == [1, 2, 4, 12]
+
+
+@pytest.mark.parametrize(
+    ("triple", "features", "widest"),
+    [
+        ("x86_64-unknown-linux", "+sse2,-avx", 3),
+        ("x86_64-unknown-linux", "+avx,+avx2,-avx512vl", 7),
+        ("x86_64-unknown-linux", "+avx,+avx512vl", 14),
+        ("aarch64-unknown-linux", "+fp-armv8", 7),
+        ("arm64-apple-darwin", "", 7),
+    ],
+)
+def test_the_widest_block_of_a_processor(monkeypatch, triple, features, widest):
+    """With two of its registers left to work in: of 16 xmm, 16 ymm, 32 ymm, 32 neon."""
+    codegen = SimpleNamespace(magic_tuple=lambda: (triple, "name", features))
+    monkeypatch.setattr(kernels, "cpu_target", SimpleNamespace(target_context=SimpleNamespace(codegen=lambda: codegen)))
+    assert kernels.widest_block() == widest
+    assert "avx512vl" not in kernels.cpu_features() or widest == 14
+
+
+def test_products_are_added_unrounded_where_the_machine_can():
+    """−1 + (1 + 2⁻¹²)² = 2⁻¹¹ + 2⁻²⁴; a product that is rounded to float32 first has lost the last bit."""
+    x, out = np.zeros((2, 4), np.float32), np.zeros((1, 4), np.float32)
+    x[:, 0] = -1, 1 + 2**-12
+    weights = np.array([1, 1 + 2**-12], np.float32)
+    chunk = (0, 0, np.array([0, 2]), np.array([0, 1], np.int32), weights, np.ones(1, np.float32))
+    kernels.sum_rows(chunk, x, False, out, 9, 0, 1, kernels.quads(4))
+    fused = bool({"fma", "neon"} & kernels.cpu_features())
+    assert out[0, 0] == 2**-11 + fused * 2**-24
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="mprotect")
+def test_no_id_is_read_beyond_the_last():
+    """The ids end at a page that may not be read: asking for rows ahead of their turn stops at the last id."""
+    program = """
+import ctypes, mmap
+import numpy as np
+from gamlp.propagate import kernels
+memory = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + mmap.PAGESIZE), mmap.PAGESIZE, 0) == 0
+ids = np.frombuffer(memory, np.int32, 3, mmap.PAGESIZE - 12)
+ids[:] = 0, 1, 2
+x, out = np.ones((3, 4), np.float32), np.zeros((1, 4), np.float32)
+kernels.sum_rows((0, 0, np.array([0, 3]), ids, None, np.ones(1, np.float32)), x, False, out, 9, 0, 1, kernels.quads(4))
+assert (out == 3).all()
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,6 +1,7 @@
 """One setting, `metric`, chooses epochs, stages, α, correct-and-smooth, tuned settings and the best seed."""
 
 import logging
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -117,3 +118,11 @@ def test_a_recipe_names_it_for_every_family(planted, name):
 def test_an_unknown_metric_is_refused_with_those_that_there_are():
     with pytest.raises(SettingsError, match=r"there is no such metric. Did you mean 'roc_auc'"):
         method_named("gcn").settings_from({"metric": "rocauc"})
+
+
+def test_an_objective_cannot_be_changed_and_is_equal_to_itself_alone():
+    """Its weights are an array, which says neither yes nor no to ==."""
+    one, other = Objective(weights=np.ones(2)), Objective(weights=np.ones(2))
+    assert {one} == {one} != {other}
+    with pytest.raises(FrozenInstanceError):
+        one.weights = None

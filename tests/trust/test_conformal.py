@@ -1,5 +1,7 @@
 """Sets with a promise: ranks by hand, the coverage itself by simulation, diffusion on a path."""
 
+from dataclasses import FrozenInstanceError
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -8,7 +10,7 @@ from gamlp.errors import SettingsError
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.train.prediction import Prediction
-from gamlp.trust.conformal import Conformal, diffused, mean_size, needed, quantile, set_aside, true_scores
+from gamlp.trust.conformal import DIFFUSIONS, Conformal, diffused, mean_size, needed, quantile, set_aside, true_scores
 from gamlp.trust.likeness import fit_likeness, weighted_thresholds
 from gamlp.trust.shift import Witness
 
@@ -123,3 +125,39 @@ def test_nodes_set_aside_are_drawn_by_the_seed():
     assert any(set_aside(valid, 0.3, seed=seed)[1].tolist() != apart.tolist() for seed in range(2, 6))
     none, everyone = set_aside(valid, 0.0, seed=1)[::-1]
     assert len(none) == 0 and everyone.tolist() == valid.tolist()
+
+
+def test_a_class_at_the_threshold_is_in_the_set_weighted_or_not():
+    promise = Conformal(np.array([0.25, 0.5, 0.75]))  # of three, the 2nd for one half: q = 0.5
+    some = np.array([[0.5, 0.25, 0.25]])
+    for sets in (promise.sets(some, 0.5), promise.weighted_sets(some, 0.5, np.ones(3), np.ones(1))):
+        assert_array_equal(sets, [[True, False, False]])
+
+
+def test_diffusion_takes_one_step():
+    """Of two nodes that know each other alone, one step brings the other's probabilities, two one's own."""
+    pair = adjacency_from_edges(np.array([0]), np.array([1]), nodes=2)
+    said = Prediction(np.arange(2), np.array([[1, 0], [0.5, 0.5]], np.float32))
+    assert_allclose(diffused(said, pair, LocalEngine(), 0.5), [[0.75, 0.25], [0.75, 0.25]])
+
+
+def test_nine_nodes_are_enough_to_choose_and_eight_say_nothing():
+    probabilities = np.tile([[0.6, 0.4]], (9, 1))
+    assert mean_size(probabilities, np.zeros(9, np.int64)) == 1  # rank ⌈10·0.9⌉ = 9: q = 0.4
+    assert mean_size(probabilities[:8], np.zeros(8, np.int64)) == 0
+
+
+def test_plain_split_conformal_is_the_default_and_a_half_what_it_is_compared_with():
+    promise = Conformal(np.zeros(1))
+    assert (promise.diffusion, promise.apart, DIFFUSIONS) == (0, False, (0, 1 / 2))
+    assert {promise} != {Conformal(promise.scores)}  # arrays say neither yes nor no to ==
+    with pytest.raises(FrozenInstanceError):
+        promise.diffusion = 0.5
+
+
+def test_what_is_set_aside_never_changes_with_the_same_seed():
+    """A permutation by numpy's generator of (seed, 0xC0F0), of which the first are set aside."""
+    valid = np.arange(100, 110)
+    drawn = np.random.default_rng([4, 0xC0F0]).permutation(valid).tolist()
+    choosing, apart = set_aside(valid, 0.3, seed=4)
+    assert (choosing.tolist(), apart.tolist()) == (sorted(drawn[3:]), sorted(drawn[:3]))
