@@ -45,6 +45,7 @@ def candidates_for(outline: Outline, *, several: bool = False) -> Plan:
     if outline.relations:
         return [("nars", {}), ("nars-sagn", {}), ("nars-gamlp-recursive+rlu", {"reliable_from": "all"})]
     usual = "gamlp-recursive+rlu" + ("+scr" if outline.few_labels else "")
+    soon = {"patience": 12}  # one of several: what a longer look would find, another member mostly has
     raw = {} if outline.nodes * outline.features > WIDE or outline.bare else {"components": 0}
     if outline.training < SEVERAL:
         small = {**_SMALL, **_FEW}
@@ -64,6 +65,6 @@ def candidates_for(outline: Outline, *, several: bool = False) -> Plan:
         ("sign", {**small, **raw, "hops": 3, "self_loops": False, **sign}),
         *([] if outline.few_labels or several else [("boosting", {})]),
         ("gamlp-jk+labels", {**small, **_JK}),
-        *([] if outline.few_labels else [("gamlp-jk", {})]),
-        (usual, {}),
+        *([] if outline.few_labels else [("gamlp-jk", soon)]),
+        (usual, {} if outline.few_labels else soon),
     ]
