@@ -64,13 +64,13 @@ def fitted_of(graph: Graph, split: Split, seed: int, source: HopSource, *, metho
               recipe: str = "default", **chosen: Any) -> Fitted:  # fmt: skip
     """Fit as `gamlp train` does, on shared hops."""
     kept = load_recipe(recipe)
-    how = method_named(method) if method else method_named(kept.method_for(Outline.of(graph, split)))
+    how = method_named(method or kept.method)
     settings = kept.resolve(how, chosen, Outline.of(graph, split))
     return Pipeline(how, settings, hop_source=source).fit(graph, split, seed)
 
 
 def calibration(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Train what `gamlp train` trains, on the usual split of each graph and on 60/20/20."""
+    """Train the network of each graph's recipe, on its usual split and on 60/20/20."""
     names = (options.graphs or "cora,cora 60/20/20,cs,cs 60/20/20,photo,photo 60/20/20,debian").split(",")
     for name in names:
         base, _, rule = name.partition(" ")
