@@ -121,11 +121,14 @@ def coverage(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 
 def random_split(graph: Graph, seed: int, *, per_class: int = 20, valid: int = 500) -> Split:
-    """Draw a split in which validation and test nodes are drawn alike."""
+    """Draw a split in which validation and test nodes are drawn alike.
+
+    The nodes that do not train are shuffled once more: the beginning of the first order has lost its rare classes.
+    """
     random = np.random.default_rng([seed, 17])
     order = random.permutation(np.flatnonzero(graph.labels >= 0))
     train = np.concatenate([order[graph.labels[order] == one][:per_class] for one in range(len(graph.classes))])
-    rest = order[~np.isin(order, train)]
+    rest = random.permutation(order[~np.isin(order, train)])
     return Split(*(np.sort(ids) for ids in (train, rest[:valid], rest[valid:])))
 
 
