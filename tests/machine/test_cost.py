@@ -7,7 +7,17 @@ from dataclasses import replace
 import pytest
 
 from gamlp.errors import SettingsError
-from gamlp.machine.cost import Constants, Gather, Work, block_lines, limited, on_cluster, predict, unlimited
+from gamlp.machine.cost import (
+    Constants,
+    Gather,
+    Work,
+    block_lines,
+    check_seconds,
+    limited,
+    on_cluster,
+    predict,
+    unlimited,
+)
 
 MIB, GIB = 2**20, 2**30
 GATHERS = (Gather(1, MIB, 1e-8), Gather(7, MIB, 4e-8), Gather(1, 4 * MIB, 2e-8), Gather(7, 4 * MIB, 8e-8))
@@ -109,3 +119,17 @@ def test_all_rows_wanted_cost_a_whole_last_hop():
     assert replace(WORK, rows=2**14).last == 1
     assert replace(WORK, rows=2**13).last == 0.5
     assert unlimited(replace(WORK, hops=0), CONSTANTS).seconds == pytest.approx((4 * 2**14 * 64 + 1000 * 64 * 4) / 1e10)
+
+
+def test_a_graph_is_checked_as_fast_as_the_slower_of_disk_and_hash():
+    graph = 4 * 10**6 + 8 * 2**14 + 4 * 2**14 * 64
+    assert check_seconds(WORK, CONSTANTS) == pytest.approx(graph / 1e8)
+    assert check_seconds(WORK, replace(CONSTANTS, checksum=1e7)) == pytest.approx(graph / 1e7)
+
+
+def test_label_hops_keep_the_last_hop_alone():
+    labels = replace(WORK, keep="last")
+    assert (WORK.result, labels.result) == (1000 * 4 * 64 * 4, 1000 * 64 * 4)
+    spared = 1000 * 3 * 64 * 4 * (2 / 5e7 + 1 / 1e8)  # written as blocks, read and written as a whole
+    more, less = (limited(work, CONSTANTS, memory=GIB, ram=GIB).seconds for work in (WORK, labels))
+    assert more - less == pytest.approx(spared)

@@ -74,7 +74,7 @@ def test_measurements_are_those_of_a_machine(tmp_path, monkeypatch):
     found = measure.measure(tmp_path, sizes=(2**20, 2**22), disk_bytes=2**20)
     assert [(one.lines, one.bytes) for one in found.gathers][::2] == [(1, 2**20), (1, 2**22)]
     assert all(1e-11 < one.seconds < 1e-3 for one in found.gathers)
-    for speed in (found.stream, found.disk_read, found.disk_write, found.sgemm):
+    for speed in (found.stream, found.disk_read, found.disk_write, found.sgemm, found.checksum):
         assert np.isfinite(speed)
         assert speed > 1e5
     assert not list(tmp_path.iterdir())

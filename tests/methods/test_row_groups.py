@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -57,6 +59,24 @@ def test_groups_and_parts_say_what_one_prediction_says(fitted, monkeypatch, rows
     assert_array_equal(found, wanted)
     assert_allclose(said, probabilities[wanted], rtol=1e-4, atol=1e-6)
     assert_allclose(embedded, embeddings[wanted], rtol=1e-4, atol=1e-5)
+
+
+def test_the_hops_of_a_group_are_gone_before_the_next_ones_are_made(fitted, monkeypatch, tmp_path):
+    """Half of the free disk is for one group, and the memory that a propagation finds should be that of the first."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(row_groups, "needs_groups", lambda *_: True)
+    monkeypatch.setattr(row_groups, "rows_a_group", lambda *_: 40)
+    there, make = [], LocalEngine._in_scratch
+
+    def in_scratch(engine, job):
+        there.append(len(list(tmp_path.iterdir())))
+        return make(engine, job)
+
+    monkeypatch.setattr(LocalEngine, "_in_scratch", in_scratch)
+    for said in fitted.predict_parts(GRAPH, split=GRAPH.split, rows=np.arange(NODES)):
+        assert len(said.rows) == 40
+    groups = there[-6:] if fitted.learned.settings.labels else there[-3:]  # features, and labels, of three groups
+    assert groups == groups[: len(groups) // 3] * 3
 
 
 def test_some_rows_depend_on_no_others(fitted):

@@ -40,7 +40,8 @@ def doctor(
         raise SettingsError(f"--storage {storage}: there is no such storage.\nUse float32 or float16.")
     if nodes or entries or features:
         given = {"nodes": nodes, "entries": entries, "features": features, "hops": hops, "rows": rows or nodes}
-        work = Work(**{name: whole(name, value) for name, value in given.items()}, storage=cast(Any, storage))
+        sizes: dict[str, Any] = {name: whole(name, value) for name, value in given.items()}
+        work = Work(**sizes, storage=cast(Any, storage))
     if not folder.is_dir():
         raise SettingsError(f"--folder {folder}: there is no such folder.\nName one on the disk that will be used.")
     facts = machine_facts(folder.resolve())
@@ -87,6 +88,7 @@ def show(found: dict[str, Any], costs: dict[str, Cost]) -> None:
         "gathers": "; ".join(gathers),
         "stream": f"{constants['stream'] / 1e9:,.1f} GB/s",
         "sgemm": f"{constants['sgemm'] / 1e9:,.0f} GFLOP/s",
+        "checksum": f"{constants['checksum'] / 1e9:,.1f} GB/s",
     }
     for name, words in lines.items():
         say(f"{name:<10} {words}")

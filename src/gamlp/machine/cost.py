@@ -4,7 +4,9 @@
     a hop    of one block: E·t(l, s) + 2·s / stream,   t: seconds an entry, rows of l lines in a state of s = 64·N·l
     reading  of the adjacency, A = 4E + 8N bytes, while the hop computes: the longer of the two counts
     last     hop: of the wanted rows alone where these are few, a share R/N of the entries
-    results  R·(K+1)·F·b bytes: copied once without a memory limit; written, read and joined within one
+    results  R·(K+1)·F·b bytes, R·F·b where the last hop alone is kept: copied once without a memory limit; written,
+             read and joined within one
+    check    of a graph directory, which every command begins with: its A + 4·N·F bytes, read and hashed
 
 t is measured at two widths and a few sizes (`measure`), linear in the width and in the logarithm of the size between
 and beyond them: larger states miss more of the processor's caches and tables. How wide a block may be is the
@@ -47,6 +49,7 @@ class Constants:
     disk_write: float
     sgemm: float
     processor: str = ""  # that all this was measured on
+    checksum: float = 1e9  # bytes a second that are hashed; older records have none
 
     def widest(self, item: int) -> int:
         """Return the most lines of a block whose values have so many bytes: its sums stay in registers, as float32."""
@@ -74,6 +77,7 @@ class Work:
     hops: int
     rows: int
     storage: Literal["float32", "float16"] = "float32"
+    keep: Literal["all", "last"] = "all"  # of label hops the last alone is kept
 
     @property
     def item(self) -> int:
@@ -103,7 +107,7 @@ class Work:
     @property
     def result(self) -> int:
         """Return the bytes of the hops that are kept."""
-        return self.rows * (self.hops + 1) * self.features * self.item
+        return self.rows * (self.hops + 1 if self.keep == "all" else 1) * self.features * self.item
 
 
 @dataclass(frozen=True)
@@ -167,6 +171,11 @@ def on_cluster(
     whole = held + work.adjacency + 4 * work.nodes  # the adjacency is kept where all of it fits
     most = tasks * (whole if whole <= memory else held)
     return Cost("ray", seconds, most, work.graph + 2 * work.result, len(widths), min(at_once, len(widths)))
+
+
+def check_seconds(work: Work, constants: Constants) -> float:
+    """Return the seconds that a command takes to read a graph directory and compare its checksums."""
+    return work.graph / min(constants.disk_read, constants.checksum)
 
 
 def hop_seconds(work: Work, constants: Constants, lines: int) -> float:

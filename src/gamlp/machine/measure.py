@@ -5,6 +5,7 @@
 - stream: bytes a second that are read and written in order
 - disk: bytes a second read and written, past the system's cache
 - sgemm: float32 operations a second of a matrix product, which training is made of
+- checksum: bytes a second that one thread hashes, as it does with every file of a graph directory
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from gamlp.errors import StorageError
 from gamlp.machine.cost import Constants, Gather
 from gamlp.machine.facts import free_bytes, processor_name
 from gamlp.propagate import kernels
-from gamlp.storage.files import Array
+from gamlp.storage.files import Array, digest
 from gamlp.storage.huge_pages import LINE, empty, prefaulted
 from gamlp.storage.threads import Run, ranges, workers
 
@@ -46,7 +47,7 @@ def measure(folder: Path, *, sizes: tuple[int, ...] | None = None, disk_bytes: i
     reads, writes = disk_speeds(folder, disk_bytes)
     matrix = torch.ones(1024, 1024)
     product = 2 * 1024**3 / best(lambda: matrix @ matrix, 5)
-    return Constants(gathers, stream, reads, writes, product, processor_name())
+    return Constants(gathers, stream, reads, writes, product, processor_name(), checksum_bytes())
 
 
 def third_size(free: int) -> tuple[int, ...]:
@@ -79,6 +80,12 @@ def stream_bytes(run: Run, size: int = 2**27) -> float:
     source[:] = 1
     tasks = [partial(np.copyto, target[a:b], source[a:b]) for a, b in ranges(size, size // 16)]
     return 2 * size / best(lambda: run(tasks), 3)
+
+
+def checksum_bytes(size: int = 2**26) -> float:
+    """Return the bytes a second of a checksum."""
+    content = np.ones(size, np.uint8)
+    return size / best(lambda: digest(content), 3)
 
 
 def disk_speeds(folder: Path, size: int) -> tuple[float, float]:

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from gamlp.graph.splits import Split
     from gamlp.runs.spec import RunSpec
 
-SHARE = 0.3  # of the speed of a large product that a training step reaches
+SHARE = 0.3  # of the speed of a large product that a training step reaches, whatever the network
+# of networks with a net for each hop and batches of thousands: a step, and a pass of rows without learning
+LARGE_STEP, LARGE_PASS = 0.65, 0.8
 SIZE = 384  # of the product that is timed
 STEP = 0.003  # seconds that an epoch takes beside its products
 

@@ -50,18 +50,26 @@ def predict_groups(
     if len(fitted.networks) > 1:
         check_candidates(len(known.candidates), classes, engine.room)
         data = data_of_last(fitted.task(graph, known.candidates), known, fitted.networks)
-    network, last = fitted.networks[-1], len(fitted.networks) - 1
     groups = ranges(len(rows), rows_a_group(graph, fitted.settings, classes, engine.room))
     part = rows_a_part(classes, engine.room)
     with progress("predict", total=len(rows)) as advance:
         for first, end in groups:
-            task = fitted.task(graph, rows[first:end], keep=False)
-            inputs = stage_inputs(task, data, last)
-            for begin, stop in ranges(end - first, part):
-                ids = task.rows[begin:stop]
-                said = Prediction.of(ids, *predict(network, inputs, ids), known.objective.kind)
-                yield replace(said, embeddings=embed(network, inputs, ids)) if embeddings else said
-                advance(stop - begin)
+            for said in predict_group(fitted, graph, data, rows[first:end], part=part, embeddings=embeddings):
+                yield said
+                advance(len(said.rows))
+
+
+def predict_group(
+    fitted: FittedHopNetwork, graph: Graph, data: StageData, rows: Array, *, part: int, embeddings: bool
+) -> Iterator[Prediction]:
+    """Yield what the last network says of one group; its hops are gone when this ends, before others are made."""
+    network, last, kind = fitted.networks[-1], len(fitted.networks) - 1, data.objective.kind
+    task = fitted.task(graph, rows, keep=False)
+    inputs = stage_inputs(task, data, last)
+    for begin, stop in ranges(len(rows), part):
+        ids = task.rows[begin:stop]
+        said = Prediction.of(np.array(ids), *predict(network, inputs, ids), kind)  # a copy: ids are of the hops' files
+        yield replace(said, embeddings=embed(network, inputs, ids)) if embeddings else said
 
 
 def rows_a_part(classes: int, room: int | None) -> int:

@@ -6,6 +6,10 @@ A limit below `FLOOR`, which these alone take up, is that of the work alone: `LE
 
 What a program holds grows and shrinks on its way: a graph's labels, a network and its optimiser, predictions. So the
 room is measured when work begins that can choose how much it takes, after what is free has been given back.
+
+From then on a large array is a mapping of its own, which goes back to the system when the array is freed. glibc would
+put arrays of up to 32 MiB side by side into its heap, once it has seen some of them freed; a heap does not shrink below
+what is still in use at its end, and every stage of a training then needs more of it than the one before.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from gamlp.progress import log
 from gamlp.storage.sizes import format_size
 
 LEAST = 2**26  # that work gets however much is held already: what cannot be done in it is refused with its own numbers
+LARGE = 2**20  # bytes of an array from which on it is not put into the heap
+MMAP_THRESHOLD = -3  # of mallopt, as glibc's malloc.h names it
 FLOOR = 3 * 2**28  # of a process that trains: Python, torch, numba and scikit-learn, measured 0.5 GiB, and some work
 
 
@@ -37,10 +43,12 @@ def resident_bytes() -> int:
 
 
 def give_back() -> None:
-    """Return to the system what is free: C keeps freed memory for later, and it counts as held."""
+    """Return to the system what is free, and what will be: C keeps freed memory for later, and it counts as held."""
     gc.collect()
-    with suppress(OSError, AttributeError):  # glibc has it
-        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(OSError, AttributeError):  # glibc has them
+        system = ctypes.CDLL(None)
+        system.mallopt(MMAP_THRESHOLD, LARGE)
+        system.malloc_trim(0)
 
 
 def check_limit(limit: int) -> None:

@@ -28,6 +28,7 @@ from gamlp.storage.files import Array, is_whole_file
 from gamlp.storage.threads import ranges, workers
 
 KEEP_BYTES = 2**29  # of fixed sets of rows (training set in one step, validation set) that stay gathered
+ROWS_A_PART = 4096  # that a network passes without learning: as quick as more, and buffers of a training step hold them
 THREADS = 16  # reads under way at a time
 
 Batch = tuple[Tensor, Tensor | None, Tensor | None]  # hops, labels, stationary
@@ -152,9 +153,9 @@ def embed(network: Network, inputs: Inputs, ids: Array) -> Array:
 
 
 def in_parts(inputs: Inputs, ids: Array) -> Iterator[Array]:
-    """Cut ids into parts of at most 10,000, whose hops take 256 MiB of float32 at most."""
+    """Cut ids into parts of at most `ROWS_A_PART`, whose hops take 256 MiB of float32 at most."""
     row = math.prod(inputs.hops.values.shape[1:])
-    for first, last in ranges(len(ids), max(1, min(10_000, 2**26 // max(1, row)))):
+    for first, last in ranges(len(ids), max(1, min(ROWS_A_PART, 2**26 // max(1, row)))):
         yield ids[first:last]
 
 
