@@ -142,7 +142,7 @@ def carried(facts: dict[str, Any], runs: list[dict[str, Any]], folder: Path) -> 
     seconds = {workers: on_cluster(work, constants, machines=workers, **room).seconds for workers in many}
     for run in runs:
         run["predicted"] = seconds.get(max(1, run["processes"]))
-    whole = {count: on_cluster(papers, constants, machines=count, memory=2**34, ram=2**34).seconds for count in many}
+    whole = {count: on_cluster(papers, constants, machines=count, memory=2**34, ram=2**34) for count in many}
     return {
         "predicted": seconds,
         "papers100M_float16_16GiB": {

@@ -22,6 +22,7 @@ from typing import Any
 from gamlp.recipes.adapt import Outline
 
 WIDE = 2 * 10**7  # values of the features (N·F)
+MOST_CLASSES = 20  # up to which trees are grown: every round grows one for each class
 SEVERAL = 2_000  # labels from which on networks train in batches
 Plan = list[tuple[str, dict[str, Any]]]
 
@@ -45,7 +46,9 @@ def candidates_for(outline: Outline, *, several: bool = False) -> Plan:
     if outline.relations:
         return [("nars", {}), ("nars-sagn", {}), ("nars-gamlp-recursive+rlu", {"reliable_from": "all"})]
     usual = "gamlp-recursive+rlu" + ("+scr" if outline.few_labels else "")
-    soon = {"patience": 12}  # one of several: what a longer look would find, another member mostly has
+    # one of several: what a longer look would find, another member mostly has
+    soon = {"patience": 12, "unlabelled_rows": max(10_000, outline.training)}
+    trees = not (outline.few_labels or several or outline.classes > MOST_CLASSES)
     raw = {} if outline.nodes * outline.features > WIDE or outline.bare else {"components": 0}
     if outline.training < SEVERAL:
         small = {**_SMALL, **_FEW}
@@ -63,7 +66,7 @@ def candidates_for(outline: Outline, *, several: bool = False) -> Plan:
         ("gbp", {**small, **raw, "hidden": 256, "input_dropout": 0.0, **near}),
         ("gbp", {**small, **raw, "hidden": 256, "input_dropout": 0.0, **far}),
         ("sign", {**small, **raw, "hops": 3, "self_loops": False, **sign}),
-        *([] if outline.few_labels or several else [("boosting", {})]),
+        *([("boosting", {})] if trees else []),
         ("gamlp-jk+labels", {**small, **_JK}),
         *([] if outline.few_labels else [("gamlp-jk", soon)]),
         (usual, {} if outline.few_labels else soon),
