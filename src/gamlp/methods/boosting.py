@@ -197,25 +197,23 @@ def trees_of(booster: Any, hops: int, features: int, classes: int) -> Trees:
 
     seen = np.asarray(booster.classes_)
     each = seen if booster.n_trees_per_iteration_ > 1 else seen[-1:]
-    grown = [(target, tree.nodes) for trees in booster._predictors for target, tree in zip(each, trees, strict=True)]
-    size, itself = (len(grown), max(len(nodes) for _, nodes in grown)), None
+    found = [(target, tree.nodes) for trees in booster._predictors for target, tree in zip(each, trees, strict=True)]
+    size = len(found), max(len(nodes) for _, nodes in found)
     feature, left, right = (np.zeros(size, np.int64) for _ in range(3))
     threshold, value = np.zeros(size, np.float32), np.zeros(size, np.float32)
-    for at, (_, nodes) in enumerate(grown):
+    for at, (_, nodes) in enumerate(found):
         count, leaf, itself = len(nodes), nodes["is_leaf"].astype(bool), np.arange(len(nodes))
         feature[at, :count] = np.where(leaf, 0, nodes["feature_idx"])
         threshold[at, :count] = at_most(nodes["num_threshold"])
-        left[at, :count], right[at, :count] = (
-            np.where(leaf, itself, nodes["left"]),
-            np.where(leaf, itself, nodes["right"]),
-        )
+        left[at, :count] = np.where(leaf, itself, nodes["left"])
+        right[at, :count] = np.where(leaf, itself, nodes["right"])
         value[at, :count] = np.where(leaf, nodes["value"], 0)
     start = np.full(classes, NEVER, np.float32)
     start[seen] = 0
     start[each] = booster._baseline_prediction.ravel()
-    depth = max(int(nodes["depth"].max()) for _, nodes in grown)
+    depth = max(int(nodes["depth"].max()) for _, nodes in found)
     arrays = {"feature": feature, "left": left, "right": right, "threshold": threshold, "value": value,
-              "target": np.array([target for target, _ in grown], np.int64), "start": start}  # fmt: skip
+              "target": np.array([target for target, _ in found], np.int64), "start": start}  # fmt: skip
     return Trees(hops=hops, features=features, depth=depth, **{name: torch.from_numpy(a) for name, a in arrays.items()})
 
 
