@@ -32,7 +32,9 @@ def test_tensors_say_what_the_booster_says(classes):
     labels = np.digitize(rows[:, 0, 0] + rows[:, 2, 1] ** 2, np.linspace(0.3, 1.5, classes - 1))
     booster = HistGradientBoostingClassifier(max_iter=12, max_leaf_nodes=7, random_state=0)
     booster.fit(rows[:500].reshape(500, -1), labels[:500])
-    said = boosting.trees_of(booster, 3, 4, classes)(torch.from_numpy(rows)).logits
+    trees = boosting.trees_of(booster, 3, 4, classes)
+    assert trees.leaves == sum(tree.get_n_leaf_nodes() for each in booster._predictors for tree in each)
+    said = trees(torch.from_numpy(rows)).logits
     np.testing.assert_allclose(said.softmax(dim=1), booster.predict_proba(rows.reshape(600, -1)), rtol=1e-4, atol=1e-5)
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gamlp.errors import SettingsError
-from gamlp.methods.base import Method, scaling_from
+from gamlp.methods.base import scaling_from
 from gamlp.methods.hop_network import FittedHopNetwork, HopNetwork
 from gamlp.progress import progress
 from gamlp.settings import TARGET, Settings, checked
@@ -71,14 +71,8 @@ class Boosting(HopNetwork):
 
     def idle(self, graph: Graph, settings: Settings) -> dict[str, str]:
         """Return the settings that change nothing, each with the reason."""
-        idle = Method.idle(self, graph, settings)
-        if not settings.hops:
-            idle |= dict.fromkeys(("normalization", "self_loops"), "nothing is propagated")
-        if graph.features.shape[1]:
-            idle["structure"] = f"{graph.name} has features"
-        if settings.featureless != "embeddings":
-            idle |= dict.fromkeys(("embedding", "embedding_file"), "no embeddings are used")
-        return idle
+        own = self.setting_names()
+        return {key: reason for key, reason in super().idle(graph, settings).items() if key in own}
 
     def expected_seconds(self, graph: Graph, split: Split, settings: Settings) -> float:
         """Count what all rounds look at."""
@@ -95,10 +89,11 @@ class Boosting(HopNetwork):
     def fit(self, graph: Graph, split: Split, settings: Settings, context: Context) -> FittedBoosting:
         """Propagate, then grow trees round by round."""
         from gamlp.train.inputs import predict
+        from gamlp.train.subset_rotation import inputs_for
 
         fitted = FittedBoosting(settings, context.source.scaling(graph, settings), (), context)
         task = fitted.task(graph, graph.targets)
-        inputs = fitted.inputs(task)
+        inputs = inputs_for(task.hops, None, context.device, settings, memory=task.engine.memory)
         trees, fitted.history = grown(inputs, graph.labels, split, settings, context)
         fitted.take([trees.to(context.device)])
         logits, shares = predict(trees, inputs, task.rows)  # type: ignore[arg-type]
@@ -112,7 +107,7 @@ class Boosting(HopNetwork):
 
         scaling = scaling_from(settings, tensors)
         fitted = FittedBoosting(settings, scaling, (), replace(context, seed=state["seed"]))
-        trees = Trees.empty(state, without_prefix("stage-1", tensors))
+        trees = Trees.of(state, without_prefix("stage-1", tensors))
         fitted.take([trees.to(context.device)])
         return fitted
 
@@ -123,13 +118,7 @@ class FittedBoosting(FittedHopNetwork):
     def take(self, networks: list[Any]) -> None:
         """Keep the trees; what they learned are the values of their leaves."""
         self.networks = networks
-        self.parameters = int((networks[-1].left == networks[-1].right).sum())
-
-    def inputs(self, task: Any) -> Inputs:
-        """Return the rows that the trees read."""
-        from gamlp.train.inputs import Inputs
-
-        return Inputs(task.hops, None, self.context.device, memory=task.engine.memory)
+        self.parameters = networks[-1].leaves
 
     def embed(self, graph: Graph, *, rows: Ids = None) -> tuple[Array, Array]:
         """Refuse: trees have no layer whose numbers could stand for a node."""

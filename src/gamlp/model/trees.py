@@ -43,7 +43,7 @@ class Trees(nn.Module):
             self.register_buffer(name, tensor)
 
     @classmethod
-    def empty(cls, state: Any, tensors: dict[str, Tensor]) -> Trees:
+    def of(cls, state: Any, tensors: dict[str, Tensor]) -> Trees:
         """Return the trees of which these are the tensors and `state` the other facts."""
         return cls(hops=state["hops"], features=state["features"], depth=state["depth"], **tensors)
 
@@ -66,6 +66,11 @@ class Trees(nn.Module):
             place = torch.where(below, self.left[tree, place], self.right[tree, place])
         added = torch.zeros(len(rows), len(self.start), device=rows.device)
         return self.start + added.index_add_(1, self.target, self.value[tree, place])
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves all trees have: each one more than it has splits."""
+        return int((self.left != self.right).sum()) + len(self.target)
 
     def hop_shares(self) -> Tensor:
         """Return the share of the splits that look at each hop, (K+1,)."""
