@@ -10,14 +10,16 @@ from gamlp.graph.build.new_nodes import NewNodes
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.methods import method_named
-from gamlp.methods.base import labels_of
-from gamlp.methods.portfolio import Candidate, Member, mixed, mixed_attention, planned
+from gamlp.methods.base import Context, labels_of
+from gamlp.methods.portfolio import Candidate, FittedPortfolio, Member, mixed, mixed_attention, planned
 from gamlp.methods.selection import mixture_weights
 from gamlp.pipeline import Pipeline
+from gamlp.propagate.engines.local import LocalEngine
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.candidates import candidates_for
 from gamlp.recipes.recipe import load_recipe
 from gamlp.targets.objective import Objective
+from gamlp.train.hop_source import HopSource
 from gamlp.train.prediction import Prediction
 from gamlp.trust.temperature import Temperature
 
@@ -135,6 +137,30 @@ def test_methods_of_a_recipe_are_tried_last_and_only_where_no_others_are_named(p
     assert method_named("portfolio").settings_from({"usual": usual}).featureless == ""
     embedded = [{"method": "nars", "settings": {"featureless": "embeddings"}}]
     assert method_named("portfolio").settings_from({"usual": embedded}).featureless == "embeddings"
+
+
+def test_with_few_labels_the_recipes_for_few_are_the_usual_ones(planted, monkeypatch):
+    """The last of what is tried on any graph, and the graph's own; not with many labels, nor among named ones."""
+    own = {"method": "sgc", "settings": {"hops": 1, "epochs": [2]}}
+    settings = method_named("portfolio").settings_from({"usual": [own]})
+    few = Split(planted.split.train[:20], planted.split.valid, planted.split.test)
+    found = [(one.method.name, one.usual) for one in planned(planted, few, settings)]
+    assert found[-2:] == [("gamlp-recursive+rlu+scr", True), ("sgc", True)]
+    assert not any(usual for _, usual in found[:-2])
+    named = settings.model_copy(update={"candidates": ("s2gc",)})
+    assert not any(one.usual for one in planned(planted, few, named))
+    monkeypatch.setattr("gamlp.recipes.adapt.FEW", 0)
+    assert not any(one.usual for one in planned(planted, few, settings))
+
+
+def test_what_is_usual_is_kept_with_the_model(planted):
+    fitted = fit(planted).learned
+    marked = [replace(one, candidate=replace(one.candidate, usual=True)) for one in fitted.members]
+    context = Context(HopSource(LocalEngine()), len(planted.classes))
+    for members, expected in ((fitted.members, False), (marked, True)):
+        one = FittedPortfolio(members)
+        again = method_named("portfolio").load(None, one.state(), one.tensors(), context)
+        assert [member.candidate.usual for member in again.members] == [expected] * len(members)
 
 
 def test_candidates_know_what_the_others_scored(planted, monkeypatch):

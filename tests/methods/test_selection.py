@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from gamlp.methods import selection
-from gamlp.methods.selection import greedy_counts, mixture_weights
+from gamlp.methods.selection import greedy_counts, mixture_weights, unrefuted
 from gamlp.targets.objective import Objective
 
 LABELS = np.random.default_rng(0).integers(0, 3, 41)
@@ -18,9 +18,12 @@ def guesses(candidates, seed=1):
     return list(0.8 * rows + 0.2 * np.eye(3)[LABELS])
 
 
-def slow_counts(said, labels):
+EMPTY = np.zeros(5)
+
+
+def slow_counts(said, labels, begins=()):
     """Ten times, add the candidate that makes accuracy + mean log-likelihood of the mean best."""
-    mixture = []
+    mixture = list(begins)
     for _ in range(10):
         scores = []
         for at in range(len(said)):
@@ -34,7 +37,15 @@ def slow_counts(said, labels):
 @pytest.mark.parametrize("seed", range(4))
 def test_counts_equal_a_slow_loop(seed):
     said = guesses(5, seed)
-    assert greedy_counts(Objective(), said, LABELS).tolist() == slow_counts(said, LABELS).tolist()
+    assert greedy_counts(Objective(), said, LABELS, EMPTY).tolist() == slow_counts(said, LABELS).tolist()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_counts_with_a_head_start_equal_a_slow_loop_that_begins_with_it(seed):
+    said, start = guesses(5, seed), np.array([0, 4, 0, 0, 6.0])
+    expected = slow_counts(said, LABELS, begins=[1] * 4 + [4] * 6)
+    assert greedy_counts(Objective(), said, LABELS, start).tolist() == expected.tolist()
+    assert start.tolist() == [0, 4, 0, 0, 6]  # it serves every half
 
 
 def test_weights_equal_sixteen_slow_loops_on_random_halves():
@@ -61,7 +72,7 @@ def test_a_twentieth_stays_and_less_does_not(monkeypatch, each, weights):
 def test_half_of_at_most_20_000_nodes_is_looked_at(monkeypatch, nodes, half):
     seen = []
     monkeypatch.setattr(
-        selection, "greedy_counts", lambda _, said, labels: seen.append(len(labels)) or np.array([1.0, 1.0])
+        selection, "greedy_counts", lambda _, said, labels, start: seen.append(len(labels)) or np.array([1.0, 1.0])
     )
     said = [np.full((nodes, 2), 0.5)] * 2
     assert mixture_weights(Objective(), said, np.zeros(nodes, np.int64), seed=0).tolist() == [0.5, 0.5]
@@ -75,8 +86,44 @@ class Mean(Objective):
 
 
 def test_what_is_scored_is_a_mean():
-    assert greedy_counts(Mean(), guesses(1), LABELS).tolist() == [10]
-    assert greedy_counts(Mean(), guesses(3), LABELS).sum() == 10
+    assert greedy_counts(Mean(), guesses(1), LABELS, np.zeros(1)).tolist() == [10]
+    assert greedy_counts(Mean(), guesses(3), LABELS, np.zeros(3)).sum() == 10
+    assert greedy_counts(Mean(), guesses(3), LABELS, np.array([2.5, 0, 7.5])).sum() == 20
+
+
+def test_the_usual_ones_begin_with_five_steps_between_them(monkeypatch):
+    begun = []
+    monkeypatch.setattr(selection, "greedy_counts", lambda *asked: begun.append(asked[-1].tolist()) or np.ones(5))
+    said = [guesses(1)[0]] * 5  # alike: nothing refutes one
+    mixture_weights(Objective(), said, LABELS, seed=0, usual=[1, 4])
+    mixture_weights(Objective(), said, LABELS, seed=0, usual=[2])
+    mixture_weights(Objective(), said, LABELS, seed=0)
+    assert begun == [[0, 2.5, 0, 0, 2.5]] * 16 + [[0, 0, 5, 0, 0]] * 16 + [[0] * 5] * 16
+
+
+def right_on(rows):
+    """Sure predictions that are right there, and wrong elsewhere."""
+    return 0.7 * np.eye(3)[np.where(np.isin(np.arange(41), rows), LABELS, (LABELS + 1) % 3)] + 0.1
+
+
+def test_a_usual_one_is_refuted_by_being_behind_on_every_half():
+    best, equal, worse = right_on(range(30)), right_on([*range(20), *range(30, 35)]), right_on(range(10))
+    halves = [np.arange(10, 41), np.arange(5, 41), np.r_[0:10, 30:41]]
+    right = [[int((part[half].argmax(axis=1) == LABELS[half]).sum()) for half in halves] for part in (equal, worse)]
+    assert right == [[15, 20, 15], [0, 5, 10]]  # the best has 20, 25 and 10
+    said = [worse, equal, best]
+    assert unrefuted(Objective(), said, LABELS, halves[:2], [0, 1]) == []
+    assert unrefuted(Objective(), said, LABELS, halves, [0, 1]) == [0, 1]  # as good on the last, and better
+    assert unrefuted(Objective(), said, LABELS, halves[:2], [1, 2]) == [2]  # the best itself stands
+    assert unrefuted(Objective(), said, LABELS, halves, []) == []
+
+
+def test_what_is_refuted_has_no_head_start():
+    wrong = 0.7 * np.eye(3)[(LABELS + 1) % 3] + 0.1
+    said = [*guesses(2), wrong]
+    plain = mixture_weights(Objective(), said, LABELS, seed=1)
+    assert mixture_weights(Objective(), said, LABELS, seed=1, usual=[2]).tolist() == plain.tolist()
+    assert mixture_weights(Objective(), said, LABELS, seed=1, usual=[0])[0] > plain[0] + 0.1
 
 
 def test_without_labels_the_first_is_taken():

@@ -73,14 +73,19 @@ class PortfolioSettings(BaseModel):
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method that is tried, with all its settings."""
+    """A method that is tried, with all its settings.
+
+    A `usual` one is known to be good where labels are few, and is in the mixture unless validation refutes it.
+    """
 
     method: Method
     settings: Any
+    usual: bool = False
 
     def data(self) -> dict[str, Any]:
         """Return it as JSON holds it."""
-        return {"method": self.method.name, "settings": self.method.settings_data(self.settings)}
+        facts = {"method": self.method.name, "settings": self.method.settings_data(self.settings)}
+        return facts | {"usual": True} if self.usual else facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +188,8 @@ class Portfolio(Method):
             own = method.settings_from(data["settings"])
             fitted = method.load(own, data["state"], without_prefix(f"member-{number}", tensors), context)
             calibration = Temperature(float(data["temperature"]))
-            members.append(Member(Candidate(method, own), fitted, calibration, float(data["weight"])))
+            candidate = Candidate(method, own, data.get("usual", False))
+            members.append(Member(candidate, fitted, calibration, float(data["weight"])))
         return FittedPortfolio(members)
 
 
@@ -205,9 +211,11 @@ def planned(graph: Graph, split: Split, settings: PortfolioSettings) -> list[Can
         method = method_named(name)
         chosen_for_it = {key: value for key, value in (own | target).items() if method.takes(key)}
         found.append(Candidate(method, recipe.resolve(method, chosen_for_it, outline)))
+    if outline.few_labels and not settings.candidates and found:
+        found[-1] = replace(found[-1], usual=True)
     for one in usual:
         method = method_named(one.method)
-        found.append(Candidate(method, method.settings_from(one.settings | target)))
+        found.append(Candidate(method, method.settings_from(one.settings | target), outline.few_labels))
     return found if len(split.valid) else found[-1:]  # nothing to choose by: the usual one
 
 
@@ -233,7 +241,8 @@ def chosen(
 
     labels = graph.labels[split.valid]
     said = [member.temperature(on_validation(member.fitted.prediction, split)) for member in members]
-    weights = mixture_weights(context.objective, said, labels, context.seed)
+    usual = [at for at, member in enumerate(members) if member.candidate.usual]
+    weights = mixture_weights(context.objective, said, labels, context.seed, usual)
     fitted_ones = iter(weights.tolist())
     for line in tried:
         line["weight"] = next(fitted_ones) if line["seconds"] is not None else 0.0
