@@ -40,9 +40,8 @@ def mixture_weights(
     random = np.random.default_rng([seed, 0x5E1E])
     size = max(1, min(len(labels), MOST) // 2)
     halves = [random.permutation(len(labels))[:size] for _ in range(BAGS)]
-    start = np.zeros(len(said))
-    start[unrefuted(objective, said, labels, halves, usual)] = 1.0
-    start *= HEAD_START / max(1.0, start.sum())
+    start, standing = np.zeros(len(said)), unrefuted(objective, said, labels, halves, usual)
+    start[standing] = HEAD_START / max(1, len(standing))
     counts = np.sum(
         [greedy_counts(objective, [part[half] for part in said], labels[half], start) for half in halves], axis=0
     )
