@@ -153,6 +153,22 @@ def test_with_few_labels_the_recipes_for_few_are_the_usual_ones(planted, monkeyp
     assert not any(one.usual for one in planned(planted, few, settings))
 
 
+@pytest.mark.parametrize(
+    ("rows", "few", "least", "drawn"),
+    [(0, True, 10, 10), (5, True, 10, 5), (0, False, 10, 0), (0, True, 10**6, 0)],
+)
+def test_a_recipe_that_reads_all_nodes_draws_some_as_one_of_several(planted, monkeypatch, rows, few, least, drawn):
+    method = method_named("gamlp-jk+rlu")
+    own = method.settings_data(
+        method.settings_from({"unlabelled_rows": rows, "epochs": [2, 2], "reliable_from": "all"})
+    )
+    settings = method_named("portfolio").settings_from({"usual": [{"method": method.name, "settings": own}]})
+    monkeypatch.setattr("gamlp.recipes.adapt.FEW", 10**6 if few else 0)
+    monkeypatch.setattr("gamlp.recipes.candidates.DRAWN", least)
+    last = planned(planted, planted.split, settings)[-1]
+    assert (last.method.name, last.settings.unlabelled_rows) == ("gamlp-jk+rlu", drawn)
+
+
 def test_what_is_usual_is_kept_with_the_model(planted):
     fitted = fit(planted).learned
     marked = [replace(one, candidate=replace(one.candidate, usual=True)) for one in fitted.members]

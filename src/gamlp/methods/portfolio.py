@@ -197,7 +197,7 @@ def planned(graph: Graph, split: Split, settings: PortfolioSettings) -> list[Can
     """Return what is tried on a graph: settings that suit it, the metric and class weights that were asked for."""
     from gamlp.methods.registry import method_named
     from gamlp.recipes.adapt import Outline
-    from gamlp.recipes.candidates import Plan, candidates_for
+    from gamlp.recipes.candidates import Plan, as_candidate, candidates_for
     from gamlp.recipes.recipe import load_recipe
 
     outline, recipe = Outline.of(graph, split), load_recipe("default")
@@ -215,7 +215,8 @@ def planned(graph: Graph, split: Split, settings: PortfolioSettings) -> list[Can
         found[-1] = replace(found[-1], usual=True)
     for one in usual:
         method = method_named(one.method)
-        found.append(Candidate(method, method.settings_from(one.settings | target), outline.few_labels))
+        own = as_candidate(one.settings, outline)
+        found.append(Candidate(method, method.settings_from(own | target), outline.few_labels))
     return found if len(split.valid) else found[-1:]  # nothing to choose by: the usual one
 
 
