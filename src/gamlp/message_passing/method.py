@@ -33,6 +33,10 @@ class MessagePassing(Method):
         """Take of a recipe's common settings how featureless types are filled, and what chooses."""
         return {key: value for key, value in values.items() if key in FEATURELESS | TARGET}
 
+    def adapted(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Take the scaling too: as the authors have it for Cora, wide rows become so small that little is learned."""
+        return {key: value for key, value in values.items() if key == "feature_scaling"} | self.shared(values)
+
     def settings_from(self, values: Mapping[str, Any]) -> Options:
         """Check the settings."""
         return checked(Options, {**self.declared.defaults, **values}, of=self.base, own=self.setting_names())

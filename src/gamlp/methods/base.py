@@ -130,6 +130,10 @@ class Method(ABC):
         """Return what it takes of the settings that a recipe has for all methods: nothing."""
         return {}
 
+    def adapted(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what it takes of the settings that were fitted to a graph never seen before."""
+        return self.shared(values)
+
     @abstractmethod
     def settings_from(self, values: Mapping[str, Any]) -> BaseModel:
         """Check the settings; one that it does not have is refused."""

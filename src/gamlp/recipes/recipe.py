@@ -43,12 +43,13 @@ class Recipe:
 
     def resolve(self, method: Method, overrides: Mapping[str, Any] = {}, outline: Outline | None = None) -> Any:
         """Return the settings of one run of a method; an override that contradicts the method's name is refused."""
-        common = {**(adapted(outline) if self.adapt and outline is not None else {}), **self.settings}
+        fitted = method.adapted(adapted(outline)) if self.adapt and outline is not None else {}
         method.check_overrides(overrides)
         own = {**self.methods.get(method.base, {}), **self.methods.get(method.name, {})}
         if self.tried and method.takes("usual"):
             own["usual"] = [self.candidate(name) for name in self.tried]
-        return method.settings_from({**method.shared(common), **method.fixed, **own, **overrides})
+        common = method.shared(self.settings)
+        return method.settings_from({**fitted, **common, **method.fixed, **own, **overrides})
 
     def method_for(self, outline: Outline, given: Collection[str] = (), *, network: bool = False) -> str:
         """Return what is run on such a graph when no method is named; one `network` on hops where that is asked for.
