@@ -71,8 +71,8 @@ def fitted_of(graph: Graph, split: Split, seed: int, source: HopSource, *, metho
 
 def calibration(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Train the network of each graph's recipe, on its usual split and on 60/20/20."""
-    names = (options.graphs or "cora,cora 60/20/20,cs,cs 60/20/20,photo,photo 60/20/20,debian").split(",")
-    for name in names:
+    every = [f"{name}{rule}" for name in ("cora", "cs", "photo", "debian") for rule in ("", " 60/20/20")]
+    for name in options.graphs.split(",") if options.graphs else every:
         base, _, rule = name.partition(" ")
         graph = read_graph(base, **({} if base == "debian" else {"root": options.root}))
         source, recipe, method, found = HopSource(LocalEngine()), usual_recipe([base]), "", []
