@@ -6,7 +6,7 @@
 
 graphs      splits of 60 % train, 20 % valid, 20 % test, drawn anew for each number: `portfolio`, which is what
             `gamlp train` runs on a graph of one's own, and single methods with the settings of the recipe that adapts
-            itself, except message passing, which has its authors'
+            itself; of message passing it scales the features, the rest is its authors'
 own         the splits that the graphs come with, a seed a number: what `gamlp train GRAPH --root DATA` runs, and the
             best rows of the paper's tables, message passing among them, with the settings of the recipe (RIVALS)
 homophily   4,000 nodes, 5 classes, 32 features, 8 edges a node; the share of edges within a class from 0.1 to 0.9, the
