@@ -25,7 +25,7 @@ from functools import cache
 from importlib import resources
 from itertools import product
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from gamlp.methods import method_named
@@ -108,8 +108,8 @@ def table(name: str) -> str:
     if isinstance(result, list):
         return steps(result)
     if "rows" in result:
-        first = result["rows"][0]
-        return (portfolio if "kind" in first else targets if "base_rate" in first else times_to_accuracy)(result)
+        kinds = {"kind": portfolio, "base_rate": targets, "version": versions, "system": times_to_accuracy}
+        return next(made for key, made in kinds.items() if key in result["rows"][0])(result)
     if "modules" in result:
         return mutants(result)
     if all("trained" in row for row in result.values()):
@@ -213,6 +213,28 @@ def own_tables(result: dict[str, Any]) -> str:
         for graph, found in result.items() for how, one in found.items() if isinstance(one, dict)
     ]  # fmt: skip
     return markdown_table(("graph", "by", "valid, %", "test, %", "seeds"), lines) + "\n"
+
+
+def versions(result: dict[str, Any]) -> str:
+    """Return what two versions reached on the same graphs and seeds, and the seconds of a seed."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in result["rows"]:
+        found.setdefault((row["graph"], row["version"]), []).append(row)
+    lines = []
+    for (graph, version), rows in found.items():
+        valid, test, seconds = ([row[key] for row in rows] for key in ("valid", "test", "seconds"))
+        spread = "" if len(rows) == 1 else f" ± {stdev(test):.2f}"
+        lines.append(
+            [
+                graph,
+                version,
+                f"{fmean(valid):.2f}",
+                f"{fmean(test):.2f}{spread}",
+                f"{fmean(seconds):.0f}",
+                str(len(rows)),
+            ]
+        )
+    return markdown_table(("graph", "version", "valid, %", "test, %", "seconds", "seeds"), lines) + "\n"
 
 
 def mutants(result: dict[str, Any]) -> str:
