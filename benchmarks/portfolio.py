@@ -29,11 +29,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from finished_rows import FinishedRows
 from gamlp.graph.graph import Graph
 from gamlp.graph.readers.datasets import load_dataset
 from gamlp.graph.splits import Split, SplitRule
 from gamlp.graph.store import load_graph
-from gamlp.machine.facts import processor_name
 from gamlp.methods import method_named
 from gamlp.pipeline import Pipeline
 from gamlp.propagate.engines.local import LocalEngine
@@ -110,10 +110,10 @@ def rows(
 ) -> None:
     """Fit every method on one split, with the settings of a recipe, and keep what comes out."""
     source, recipe, outline = HopSource(LocalEngine()), load_recipe(by), Outline.of(graph, split)
+    finished = FinishedRows(RECORD, torch.get_num_threads())
     for wanted in methods:
-        known = json.loads(RECORD.read_text()) if RECORD.exists() else {"rows": []}
         place = {"kind": kind, "graph": name, "split": number, "method": wanted}
-        if any(place.items() <= row.items() for row in known["rows"]):
+        if finished.known(place):
             continue
         method = method_named(wanted)
         settings = recipe.resolve(method, {"minutes": MINUTES} if method.takes("minutes") else {}, outline)
@@ -122,11 +122,7 @@ def rows(
         assert said is not None
         took, right = time.perf_counter() - began, said.probabilities.argmax(axis=1) == graph.labels[said.rows]
         scores = {part: float(100 * right[ids].mean()) for part, ids in (("valid", split.valid), ("test", split.test))}
-        row = {**place, **scores, "seconds": took}
-        print(json.dumps(row), flush=True)
-        known["rows"].append(row)
-        known |= {"processor": processor_name(), "threads": torch.get_num_threads()}
-        RECORD.write_text(json.dumps(known, indent=1) + "\n")
+        finished.add({**place, **scores, "seconds": took})
 
 
 def means(kind: str) -> dict[tuple[str, str], tuple[float, int]]:

@@ -19,11 +19,12 @@ import resource
 import subprocess
 import sys
 import tarfile
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gamlp.machine.facts import processor_name
+from finished_rows import FinishedRows
 
 HERE = Path(__file__).parent
 RECORD = HERE / "recorded" / "versions.json"
@@ -46,18 +47,11 @@ def main() -> None:
         with tarfile.open(fileobj=io.BytesIO(packed)) as files:
             files.extractall(place, filter="data")
         sources = {"now": HERE.parent / "src", asked.earlier: Path(place) / "src"}
-        for graph in asked.graphs.split(","):
-            for seed in range(asked.seeds):
-                for version, source in sources.items():
-                    row = {"graph": graph, "seed": seed, "version": version}
-                    known = json.loads(RECORD.read_text()) if RECORD.exists() else {"rows": []}
-                    if any(row.items() <= other.items() for other in known["rows"]):
-                        continue
-                    row |= trained(graph, seed, source, asked.root, asked.threads)
-                    print(json.dumps(row), flush=True)
-                    known["rows"].append(row)
-                    known |= {"processor": processor_name(), "threads": asked.threads}
-                    RECORD.write_text(json.dumps(known, indent=1) + "\n")
+        finished = FinishedRows(RECORD, asked.threads)
+        for graph, seed, version in product(asked.graphs.split(","), range(asked.seeds), sources):
+            row = {"graph": graph, "seed": seed, "version": version}
+            if not finished.known(row):
+                finished.add(row | trained(graph, seed, sources[version], asked.root, asked.threads))
 
 
 def trained(graph: str, seed: int, source: Path, root: Path, threads: int) -> dict[str, Any]:
@@ -66,7 +60,8 @@ def trained(graph: str, seed: int, source: Path, root: Path, threads: int) -> di
     environment = os.environ | {"PYTHONPATH": str(source), "OMP_NUM_THREADS": number, "NUMBA_NUM_THREADS": number}
     with TemporaryDirectory() as place:
         command = [
-            *(sys.executable, "-m", "gamlp", "train", graph, "--root", str(root.resolve()), "--recipe", "default"),
+            *(sys.executable, "-m", "gamlp", "train", graph, "--recipe", "default"),
+            *(() if graph == "debian" else ("--root", str(root.resolve()))),  # which is in the package
             *("--seed", str(seed), "--seeds", "1", "--out", str(Path(place) / "run"), "--json"),
         ]
         before = spent()

@@ -25,7 +25,7 @@ from functools import cache
 from importlib import resources
 from itertools import product
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 from gamlp.methods import method_named
@@ -197,12 +197,18 @@ def scores_of(rows: list[dict[str, Any]], graph: str) -> dict[str, dict[int, flo
 def beside_single(graph: str, scores: dict[str, dict[int, float]]) -> list[str]:
     """Return a line of the table: the default, the best single method and how far it is, and the others."""
     means = {name: mean_and_std(list(found.values())) for name, found in scores.items()}
-    default, std = means.pop("portfolio")
+    default, _ = means.pop("portfolio")
     ordered = sorted(means, key=lambda name: -means[name][0])
-    spread = "" if std is None else f" ± {std:.2f}"
     best = f"{means[ordered[0]][0]:.2f} ({default - means[ordered[0]][0]:+.2f})"
     others = ", ".join(f"{name} {means[name][0]:.2f}" for name in ordered[1:])
-    return [graph, str(len(scores["portfolio"])), f"{default:.2f}{spread}", best, ordered[0], others]
+    own = list(scores["portfolio"].values())
+    return [graph, str(len(own)), with_std(own), best, ordered[0], others]
+
+
+def with_std(scores: list[float]) -> str:
+    """Write 84.31 ± 0.52; of one score, that alone."""
+    mean, std = mean_and_std(scores)
+    return f"{mean:.2f}" + ("" if std is None else f" ± {std:.2f}")
 
 
 def own_tables(result: dict[str, Any]) -> str:
@@ -223,17 +229,7 @@ def versions(result: dict[str, Any]) -> str:
     lines = []
     for (graph, version), rows in found.items():
         valid, test, seconds = ([row[key] for row in rows] for key in ("valid", "test", "seconds"))
-        spread = "" if len(rows) == 1 else f" ± {stdev(test):.2f}"
-        lines.append(
-            [
-                graph,
-                version,
-                f"{fmean(valid):.2f}",
-                f"{fmean(test):.2f}{spread}",
-                f"{fmean(seconds):.0f}",
-                str(len(rows)),
-            ]
-        )
+        lines.append([graph, version, f"{fmean(valid):.2f}", with_std(test), f"{fmean(seconds):.0f}", str(len(rows))])
     return markdown_table(("graph", "version", "valid, %", "test, %", "seconds", "seeds"), lines) + "\n"
 
 
