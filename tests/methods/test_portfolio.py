@@ -154,17 +154,17 @@ def test_with_few_labels_the_recipes_for_few_are_the_usual_ones(planted, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("rows", "few", "least", "drawn"),
-    [(0, True, 10, 10), (5, True, 10, 5), (0, False, 10, 0), (0, True, 10**6, 0)],
+    ("rows", "few", "most", "drawn"),
+    [(0, True, 10, 10), (5, True, 10, 5), (0, False, 10, 0), (0, True, 10**6, 80)],  # a third of 240 nodes
 )
-def test_a_recipe_that_reads_all_nodes_draws_some_as_one_of_several(planted, monkeypatch, rows, few, least, drawn):
+def test_a_recipe_that_reads_all_nodes_draws_some_as_one_of_several(planted, monkeypatch, rows, few, most, drawn):
     method = method_named("gamlp-jk+rlu")
     own = method.settings_data(
         method.settings_from({"unlabelled_rows": rows, "epochs": [2, 2], "reliable_from": "all"})
     )
     settings = method_named("portfolio").settings_from({"usual": [{"method": method.name, "settings": own}]})
     monkeypatch.setattr("gamlp.recipes.adapt.FEW", 10**6 if few else 0)
-    monkeypatch.setattr("gamlp.recipes.candidates.DRAWN", least)
+    monkeypatch.setattr("gamlp.recipes.candidates.DRAWN", most)
     last = planned(planted, planted.split, settings)[-1]
     assert (last.method.name, last.settings.unlabelled_rows) == ("gamlp-jk+rlu", drawn)
 

@@ -2,14 +2,16 @@
 
     features  →  filled (types that came without any)  →  scaled  →  X, ÂX, …, ÂᴷX    of the rows that are wanted
 
-Computed once: the last hops are kept, and the next seed or method often needs the same, or fewer of them. The graph of
-training measures the scaling and draws the relation subsets; other graphs are treated with what was measured there.
+Computed once: hops of the last graph are kept, and the next seed or method often needs the same, or fewer of them. They
+may take an eighth of the memory before others are made, and within a memory limit nothing. The graph of training
+measures the scaling and draws the relation subsets; other graphs are treated with what was measured there.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,6 +21,7 @@ import numpy as np
 from gamlp.errors import SettingsError
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
+from gamlp.machine.facts import memory_bytes
 from gamlp.model.registry import combiner_named
 from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.hops import Hops
@@ -33,22 +36,38 @@ from gamlp.train.featureless import filled_features
 
 Anything = TypeVar("Anything")
 Subsets = tuple[Subset, ...]
+KEPT = 8  # part of the memory that hops may take which are not in use
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """Something that was made, of the very objects `same` and by settings that are `equal`."""
+
+    what: str
+    same: tuple[object, ...]
+    equal: tuple[object, ...]
+    found: Any
+
+    @property
+    def bytes(self) -> int:
+        """What it takes, where it is hops."""
+        return int(self.found.values.nbytes) if isinstance(self.found, Hops) else 0
 
 
 class HopSource:
-    """Makes features, scalings and hops on an engine, and keeps the last of each.
+    """Makes features, scalings and hops on an engine, and keeps them for the next that wants the same.
 
     `work` is a folder for what is worth keeping without a cache, such as trained embeddings.
     """
 
     def __init__(self, engine: Engine, *, work: Path | None = None) -> None:
         self.engine, self.work = engine, work
-        self._kept: dict[str, tuple[tuple[object, ...], tuple[object, ...], Any]] = {}
+        self._kept: list[Made] = []
 
     def transient(self) -> HopSource:
         """Return the same, with the features it has, on an engine whose hops are kept as long as they are in use."""
         other = HopSource(self.engine.transient(), work=self.work)
-        other._kept = {what: kept for what, kept in self._kept.items() if what == "features"}
+        other._kept = [made for made in self._kept if made.what == "features"]
         return other
 
     def features(self, graph: Graph, settings: Any) -> Array:
@@ -75,9 +94,8 @@ class HopSource:
         kept = self._find("hops", same, equal)
         if kept is None or kept.count < spec.hops or (spec.stationary and kept.stationary is None):
             kept = None
-            self._kept.pop("hops", None)  # let the old ones go before the new ones are made
             make = partial(self._compute, graph, settings, spec, scaling, subsets)
-            kept = self._keep("hops", same, equal, partial(ranks().in_turn, make))
+            kept = self._make("hops", same, equal, partial(ranks().in_turn, make))
         limit = kept.stationary if spec.stationary else None
         return Hops(first_hops(kept, spec.hops + 1), kept.rows, limit, kept.key)
 
@@ -92,15 +110,30 @@ class HopSource:
         self, what: str, same: tuple[object, ...], equal: tuple[object, ...], make: Callable[[], Anything]
     ) -> Anything:
         found: Anything | None = self._find(what, same, equal)
-        if found is None:
-            found = make()
-            self._kept[what] = (same, equal, found)
+        return self._make(what, same, equal, make) if found is None else found
+
+    def _make(
+        self, what: str, same: tuple[object, ...], equal: tuple[object, ...], make: Callable[[], Anything]
+    ) -> Anything:
+        """Let go what is of another graph, what this replaces, and the largest hops while they take too much; make."""
+        replaced = self._find(what, same, equal)
+        self._kept = [
+            made for made in self._kept if made.what != what or (made.same[0] is same[0] and made.found is not replaced)
+        ]
+        room = (memory_bytes() or 0) // KEPT if self.engine.memory is None else 0
+        while sum(made.bytes for made in self._kept) > room:
+            self._kept.remove(max(self._kept, key=lambda made: made.bytes))
+        replaced = None
+        found = make()
+        self._kept.append(Made(what, same, equal, found))
         return found
 
     def _find(self, what: str, same: tuple[object, ...], equal: tuple[object, ...]) -> Any:
-        """Return what was made last, of the very objects `same` and by settings that are `equal`; else None."""
-        objects, settings, found = self._kept.get(what, (same, None, None))
-        return found if settings == equal and all(map(operator.is_, objects, same)) else None
+        """Return what was made, of the very objects `same` and by settings that are `equal`; else None."""
+        for made in self._kept:
+            if (made.what, made.equal) == (what, equal) and all(map(operator.is_, made.same, same)):
+                return made.found
+        return None
 
 
 def propagation_of(settings: Settings, rows: Array | None) -> Propagation:

@@ -80,7 +80,10 @@ class Inputs:
         yield
 
     def _hop_rows(self, rows: Array) -> Array:
-        return np.take(self.hops.values, rows, axis=0) if self._file is None else self._file.take(rows)
+        if self._file is not None:
+            return self._file.take(rows)
+        values = self.hops.values  # of a slice np.take would copy all rows first
+        return np.take(values, rows, axis=0) if values.flags.c_contiguous else values[rows]
 
     def _label_rows(self, rows: Array) -> Array:
         assert self.labels is not None
