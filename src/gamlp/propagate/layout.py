@@ -23,7 +23,7 @@ from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import LINE
 from gamlp.storage.numba_cache import cached_njit
 
-TILE = 128  # rows written together, while they stay in a near cache
+TILE = 32  # rows written together: of the widest block they stay in the nearest cache
 CACHED = 2**26  # bytes of a narrow block; one that stays in the cache is nearly free
 
 

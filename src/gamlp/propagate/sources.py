@@ -74,7 +74,7 @@ class ColumnReader:
             yield from self.run([partial(look, *rows) for rows in ranges(len(source), max(1, VALUES_AT_ONCE // width))])
             return
         reader = ArrayReader(source)
-        some = ranges(len(source), max(1, self.chunk_bytes // 2 // READERS // reader.bytes_a_row(width)))
+        some = ranges(len(source), max(1, self.chunk_bytes // 2 // self.readers // reader.bytes_a_row(width)))
         if not self._buffers or len(self._buffers[0]) < some[0][1] * width:
             self._buffers = [empty((some[0][1] * width,), np.float32) for _ in range(self.readers)]
 

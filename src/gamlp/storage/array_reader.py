@@ -47,7 +47,7 @@ class ArrayReader:
         """Return array[first:last], copied into the beginning of `buffer`, which has its type and width."""
         out = buffer[: last - first]
         if self._file is not None and self.array.flags.c_contiguous:
-            self._read(out, first * self._row_bytes)
+            self._read([out.reshape(-1).view(np.uint8).data], [first * self._row_bytes])
         elif self._file is not None and self.array.ndim == 2:
             out[...] = self.columns(first, last, slice(0, self.shape[1]))
         else:
@@ -72,10 +72,11 @@ class ArrayReader:
         array, width, count = self.array, columns.stop - columns.start, last - first
         if buffer is None or array.dtype != buffer.dtype:
             buffer = np.empty(width * count, array.dtype)
-        by_columns = buffer[: width * count].reshape(width, count)
-        for at, column in enumerate(range(columns.start, columns.stop)):
-            self._read(by_columns[at], (column * self.shape[0] + first) * array.dtype.itemsize)
-        return by_columns.T
+        found, item = buffer[: width * count], array.dtype.itemsize
+        whole, size = found.view(np.uint8).data, count * item
+        offsets = [(column * self.shape[0] + first) * item for column in range(columns.start, columns.stop)]
+        self._read([whole[at : at + size] for at in range(0, width * size, max(1, size))], offsets)
+        return found.reshape(width, count).T
 
     def bytes_a_row(self, width: int) -> int:
         """Return what reading one row of so many columns costs: a file by rows is read with all of them."""
@@ -104,20 +105,24 @@ class ArrayReader:
         found = os.fstat(self._file)
         return found.st_size, found.st_mtime_ns
 
-    def _read(self, out: Array, offset: int) -> None:
-        """Fill `out` from the file, `offset` bytes into the array."""
+    def _read(self, targets: Sequence[memoryview], offsets: Sequence[int]) -> None:
+        """Fill each of the targets from the file, so many bytes into the array."""
         assert self._file is not None
-        target, done, name = out.reshape(-1).view(np.uint8).data, 0, self.array.filename
-        remedy = "Is the disk, or the network drive, still there? Copy or make the file again."
-        while done < len(target):
-            with disk_errors(f"{name} could not be read", remedy):
-                count = os.preadv(self._file, [target[done:]], self.array.offset + offset + done)
-            if not count:
-                raise StorageError(
-                    f"{name} ends {len(target) - done:,} bytes before its array does.\n"
-                    "It was cut short while in use: copy or make it again."
-                )
-            done += count
+        name, remedy = (
+            self.array.filename,
+            "Is the disk, or the network drive, still there? Copy or make the file again.",
+        )
+        with disk_errors(f"{name} could not be read", remedy):
+            for target, offset in zip(targets, offsets, strict=True):
+                place, left = self.array.offset + offset, target
+                while len(left):
+                    count = os.preadv(self._file, [left], place)
+                    if not count:
+                        raise StorageError(
+                            f"{name} ends {len(left):,} bytes before its array does.\n"
+                            "It was cut short while in use: copy or make it again."
+                        )
+                    place, left = place + count, left[count:]
 
 
 def close_all(sources: Sequence[ArrayReader | None]) -> None:
