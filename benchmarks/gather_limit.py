@@ -12,16 +12,16 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 WORDS_A_LINE = 8
+AHEAD = (8, 16, 32, 128, 256)  # entries; the last two are for rows of a line or two
 
 
 def limits(x: np.ndarray) -> dict[str, Callable[..., int]]:
     """Return loop(indices, words, first, last) for a buffer x (N, 16·V), seen as words of 8 bytes."""
     words = x.shape[1] * x.itemsize // WORDS_A_LINE
+    lines = tuple(range(0, words, WORDS_A_LINE))
     return {
-        "a word a line": _reader(tuple(range(0, words, WORDS_A_LINE)), 0),
-        "a word a line, 8 ahead": _reader(tuple(range(0, words, WORDS_A_LINE)), 8),
-        "a word a line, 16 ahead": _reader(tuple(range(0, words, WORDS_A_LINE)), 16),
-        "a word a line, 32 ahead": _reader(tuple(range(0, words, WORDS_A_LINE)), 32),
+        "a word a line": _reader(lines, 0),
+        **{f"a word a line, {ahead} ahead": _reader(lines, ahead) for ahead in AHEAD},
         "two words a line": _reader(tuple(range(0, words, WORDS_A_LINE // 2)), 0),
     }
 
