@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from graphs import edge_lists, features_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
+from gamlp.errors import NotFiniteError
 from gamlp.graph.build.changes import Changes, EdgeSet, apply_changes
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
@@ -110,7 +112,28 @@ def test_a_changed_graph_and_its_states_are_those_of_a_fresh_build(data):
         changed_states.MOST = most
     want = keep_states(LocalEngine(), fresh, features[left], spec)
     assert got.values.tobytes() == want.values.tobytes()
-    assert (
-        got.hops(np.arange(len(left))).tobytes()
-        == LocalEngine().propagate(fresh, features[left], spec).values.tobytes()
+    assert bytes_of(lambda: got.hops(np.arange(len(left)))) == bytes_of(
+        lambda: LocalEngine().propagate(fresh, features[left], spec).values
     )
+
+
+def bytes_of(make):
+    """Return the bytes of what is made, None where float16 cannot hold it, which is refused."""
+    try:
+        return make().tobytes()
+    except NotFiniteError:
+        return None
+
+
+def test_what_float16_cannot_hold_is_refused_by_states_and_by_a_propagation():
+    ends, weights = np.array([[0, 1], [1, 0]]), np.array([1e-3, 1e3], np.float32)
+    adjacency = adjacency_from_edges(*ends.T, nodes=2, weights=weights, symmetric=False)
+    features, spec = (
+        np.array([[0.125], [0.1]], np.float32),
+        Propagation(1, Normalization(1.0, False), storage="float16"),
+    )
+    # node 1 hears 0.125 / 0.001 of node 0, times its own row sum of 1,000
+    states = keep_states(LocalEngine(), adjacency, features, spec)
+    for make in (lambda: states.hops(np.arange(2)), lambda: LocalEngine().propagate(adjacency, features, spec)):
+        with pytest.raises(NotFiniteError, match="float16"):
+            make()
