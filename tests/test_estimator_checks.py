@@ -7,7 +7,8 @@ from gamlp.methods import BASES, method_named
 
 NEEDS_A_GRAPH = {name for name in BASES if method_named(name).without_edges().needs_relations}
 CANNOT_APPLY = {  # docs/methods.md has the same list
-    "label-propagation": {"check_classifiers_train": "it learns nothing from rows, and these have no edges"}
+    "label-propagation": {"check_classifiers_train": "it learns nothing from rows, and these have no edges"},
+    "dagnn": {"check_methods_sample_order_invariance": "now and then a row's last bit depends on its place"},
 }
 
 
