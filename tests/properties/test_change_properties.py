@@ -128,10 +128,8 @@ def bytes_of(make):
 def test_what_float16_cannot_hold_is_refused_by_states_and_by_a_propagation():
     ends, weights = np.array([[0, 1], [1, 0]]), np.array([1e-3, 1e3], np.float32)
     adjacency = adjacency_from_edges(*ends.T, nodes=2, weights=weights, symmetric=False)
-    features, spec = (
-        np.array([[0.125], [0.1]], np.float32),
-        Propagation(1, Normalization(1.0, False), storage="float16"),
-    )
+    features = np.array([[0.125], [0.1]], np.float32)
+    spec = Propagation(1, Normalization(1.0, False), storage="float16")
     # node 1 hears 0.125 / 0.001 of node 0, times its own row sum of 1,000
     states = keep_states(LocalEngine(), adjacency, features, spec)
     for make in (lambda: states.hops(np.arange(2)), lambda: LocalEngine().propagate(adjacency, features, spec)):

@@ -315,4 +315,5 @@ class DAGNN(PredictFirst):
         for _ in range(self.options.iterations):
             hops.append(view.adjacency @ hops[-1])
         stacked = torch.stack(hops, dim=1)  # (n, K+1, C)
-        return (self.score(stacked).sigmoid() * stacked).sum(dim=1)
+        retained = functional.logsigmoid(self.score(stacked)).exp()  # torch's sigmoid depends on a row's place, in bits
+        return (retained * stacked).sum(dim=1)

@@ -108,10 +108,8 @@ class ArrayReader:
     def _read(self, targets: Sequence[memoryview], offsets: Sequence[int]) -> None:
         """Fill each of the targets from the file, so many bytes into the array."""
         assert self._file is not None
-        name, remedy = (
-            self.array.filename,
-            "Is the disk, or the network drive, still there? Copy or make the file again.",
-        )
+        name = self.array.filename
+        remedy = "Is the disk, or the network drive, still there? Copy or make the file again."
         with disk_errors(f"{name} could not be read", remedy):
             for target, offset in zip(targets, offsets, strict=True):
                 place, left = self.array.offset + offset, target
