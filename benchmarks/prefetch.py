@@ -27,7 +27,7 @@ from gamlp.propagate import kernels
 from gamlp.propagate.chunks import LONGEST
 from gamlp.storage.huge_pages import empty
 
-DISTANCES = ((), (32,), (64,), (128,), (64, 16), (64, 24, 8), (128, 32), (256, 64))
+DISTANCES = ((), (8,), (16,), (32,), (64,), (128,), (64, 16), (64, 24, 8), (128, 32), (256, 64))
 DEGREE, ROWS, STATE = 32, 40_000, 2**28
 
 

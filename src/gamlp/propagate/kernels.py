@@ -46,14 +46,22 @@ def quads(columns: int) -> Shape:
 def ahead(row: int) -> tuple[int, ...]:
     """Return how many entries lie between asking for a row of so many bytes and adding it (`benchmarks/prefetch.py`).
 
-    Of narrow rows more are under way at a time. The processor may drop a request, so it is put more than once.
+    Of narrow rows more are under way at a time. AMD's processors drop requests, so each is put more than once, early
+    and again; others have few places for what is under way, and one request that is not too early is the fastest.
     """
-    return (256, 64) if row <= 2 * LINE else (128, 32) if row <= 4 * LINE else (64, 16)
+    if cpu_name().startswith("znver"):
+        return (256, 64) if row <= 2 * LINE else (128, 32) if row <= 4 * LINE else (64, 16)
+    return (64, 16) if row <= 2 * LINE else (16,)
 
 
 def padded(columns: int) -> int:
     """Return the columns that a row takes up: 4, 8, or whole vectors of 16."""
     return next(width for width in (QUAD, 2 * QUAD, -(-columns // LANES) * LANES) if width >= columns)
+
+
+def cpu_name() -> str:
+    """Return LLVM's name of the processor that numba compiles for, such as "znver4" or "cascadelake"."""
+    return str(cpu_target.target_context.codegen().magic_tuple()[1])
 
 
 def cpu_features() -> frozenset[str]:

@@ -23,7 +23,7 @@ from gamlp.storage.files import Array
 from gamlp.storage.huge_pages import LINE
 from gamlp.storage.numba_cache import cached_njit
 
-TILE = 32  # rows written together: of the widest block they stay in the nearest cache
+TILE = 64  # rows, and so values of a column, that are turned at a time: of LANES columns they stay in the nearest cache
 CACHED = 2**26  # bytes of a narrow block; one that stays in the cache is nearly free
 
 
@@ -81,10 +81,15 @@ def pack_rows(values: Array, scale: Array, columns: Array, x: Array) -> None:
 
 @cached_njit
 def pack_columns(values: Array, scale: Array, columns: Array, x: Array) -> None:
-    """See `pack`; values (F, N)."""
+    """See `pack`; values (F, N).  As many columns as a vector has are turned together: their number is a constant."""
+    whole = values.shape[0] // LANES * LANES
     for start in range(0, values.shape[1], TILE):
         stop = min(start + TILE, values.shape[1])
-        for f in range(values.shape[0]):
+        for begin in range(0, whole, LANES):
+            for i in range(start, stop):
+                for f in range(begin, begin + LANES):
+                    x[i, f] = stored(x, values[f, i] * scale[i] * columns[f])
+        for f in range(whole, values.shape[0]):
             for i in range(start, stop):
                 x[i, f] = stored(x, values[f, i] * scale[i] * columns[f])
         for f in range(values.shape[0], x.shape[1]):
