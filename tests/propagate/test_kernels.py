@@ -112,6 +112,20 @@ np.save({str(tmp_path / "out.npy")!r}, hops.values)
     assert_array_equal(np.load(tmp_path / "out.npy"), hops_of(hub_graph, features, longest=8192, storage="float16"))
 
 
+@pytest.mark.parametrize("columns", [16, 48])
+@pytest.mark.parametrize("processor", ["znver4", "cascadelake"])
+def test_how_far_ahead_rows_are_asked_for_changes_no_sum(hub_graph, monkeypatch, processor, columns):
+    """AMD's processors and others have distances of their own; sums of small whole numbers are exact."""
+    monkeypatch.setattr(kernels, "cpu_name", lambda: processor)
+    x = np.random.default_rng(5).integers(-8, 8, (NODES, columns)).astype(np.float32)
+    out, scale = np.empty_like(x), np.ones(NODES, np.float32)
+    chunk = (0, 0, hub_graph.indptr, hub_graph.indices, None, scale)
+    compiled_anew = njit(kernels.sum_rows.py_func)
+    compiled_anew(chunk, x, False, out, NODES, 0, NODES, kernels.quads(columns))
+    matrix = sparse.csr_array((np.ones(hub_graph.entries), hub_graph.indices, hub_graph.indptr))
+    assert_array_equal(out, matrix @ x)
+
+
 @intrinsic
 def narrow_by_integers(context, value):
     return types.uint16(types.float32), lambda c, builder, s, a: float16.narrow(builder, a[0], native=False)

@@ -1,7 +1,7 @@
 """Measure the constants of a machine that the cost of a propagation is made of, within a minute.
 
-- gather: seconds for one entry of a hop, which reads one row of a block at random; for narrow and wide rows, for blocks
-  of two or three sizes, and with the kernel that propagates
+- gather: seconds for one entry of a hop, which reads one row of a block; for narrow and wide rows, for blocks of two or
+  three sizes, with the kernel that propagates, and with neighbours as graphs have them: far apart, few of them often
 - stream: bytes a second that are read and written in order
 - disk: bytes a second read and written, past the system's cache
 - sgemm: float32 operations a second of a matrix product, which training is made of
@@ -34,6 +34,7 @@ READ_BYTES = 2**29  # of rows in one measurement: more than a cache keeps until 
 SIZES = 2**26, 2**30  # bytes of a block's state
 LARGEST = 2**33  # of a third, where half of the free memory allows for it
 DISK_BYTES = 2**28
+SCATTER = 1_000_000_007  # a prime: rank · SCATTER mod N is a different node for each rank
 LEAST_SECONDS = 2.0  # of hops from a state: the system may still be busy with the memory that it was given
 
 
@@ -64,14 +65,22 @@ def state(lines: int, size: int) -> Array:
 def seconds_an_entry(x: Array, run: Run) -> float:
     """Return the seconds that one entry of a hop costs which reads from this state."""
     run([partial(x[a:b].fill, 1) for a, b in ranges(len(x), 2**24 // x[:1].nbytes)])
-    random = np.random.default_rng(0)
     rows = READ_BYTES // (x[:1].nbytes * DEGREE)
-    indices = random.integers(0, len(x), rows * DEGREE).astype(np.int32)
+    indices = neighbours(len(x), rows * DEGREE)
     indptr = np.arange(rows + 1, dtype=np.int64) * DEGREE
     out, scale = empty((rows, x.shape[1]), np.float32), np.ones(rows, np.float32)
     hop = partial(kernels.sum_rows, (0, 0, indptr, indices, None, scale), x, False, out, DEGREE)
     tasks = [partial(hop, *some, kernels.quads(x.shape[1])) for some in ranges(rows, rows // 16)]
     return best(lambda: run(tasks), 3, LEAST_SECONDS) / len(indices)
+
+
+def neighbours(nodes: int, count: int) -> Array:
+    """Draw ids with probability ∝ 1/√rank, the ranks scattered over the ids: a tenth of them are one node in a hundred.
+
+    Nobody's graph has neighbours drawn evenly, and caches hold the rows of those that many share.
+    """
+    rank = (nodes * np.random.default_rng(0).random(count) ** 2).astype(np.int64)
+    return np.asarray(rank * SCATTER % nodes, np.int32)
 
 
 def stream_bytes(run: Run, size: int = 2**27) -> float:
