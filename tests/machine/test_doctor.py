@@ -89,3 +89,13 @@ def test_a_third_state_is_measured_where_memory_allows_for_it():
     assert [measure.third_size(free) for free in (0, 2**30, 2**32)] == [(), (), ()]
     assert measure.third_size(9 * 2**30) == (2**32,)
     assert measure.third_size(2**40) == (2**33,)
+
+
+def test_neighbours_are_drawn_as_graphs_have_them():
+    """√0.01 of the draws are of one node in a hundred, as ∫₀^0.01 du / (2√u) = 0.1; ids are scattered, not in order."""
+    found = np.bincount(measure.neighbours(1000, 200_000), minlength=1000)
+    often = np.sort(found)[::-1]
+    assert len(found) == 1000
+    assert often[:10].sum() / 200_000 == pytest.approx(0.1, abs=0.005)
+    assert often[:250].sum() / 200_000 == pytest.approx(0.5, abs=0.01)
+    assert found[:10].sum() < 0.05 * 200_000

@@ -34,7 +34,7 @@ READ_BYTES = 2**29  # of rows in one measurement: more than a cache keeps until 
 SIZES = 2**26, 2**30  # bytes of a block's state
 LARGEST = 2**33  # of a third, where half of the free memory allows for it
 DISK_BYTES = 2**28
-SCATTER = 1_000_000_007  # a prime: rank · SCATTER mod N is a different node for each rank
+SCATTER = 2_654_435_761  # a prime: rank · SCATTER mod N is a different node for each rank
 LEAST_SECONDS = 2.0  # of hops from a state: the system may still be busy with the memory that it was given
 
 
