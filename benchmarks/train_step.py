@@ -1,6 +1,6 @@
 """How long one training step of the published ogbn-products network takes, and against what.
 
-    python benchmarks/train_step.py --json
+    GOMP_SPINCOUNT=30000 python benchmarks/train_step.py --json           which the command line sets
 
 A step is forward, cross-entropy, backward and Adam on 10,000 rows, with the published dropout. `reference` is the plain
 torch network beside this file, `sgemm` a large matrix product, as often as makes up the operations of a step: for a

@@ -1,10 +1,13 @@
 """Reading ahead and working in the background: order, overlap of at most one, and errors that arrive."""
 
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
 
-from gamlp.storage.threads import background, prefetch
+from gamlp.storage.threads import SPINS, background, prefetch, rest_soon
 
 
 def test_items_come_in_order_and_one_is_made_ahead():
@@ -46,3 +49,29 @@ def test_the_next_start_waits_for_the_task_before():
 def test_an_error_in_the_background_is_raised_at_the_end():
     with pytest.raises(ZeroDivisionError), background() as start:
         start(lambda: 1 // 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, {"GOMP_SPINCOUNT": SPINS}),
+        ({"GOMP_SPINCOUNT": "7"}, {"GOMP_SPINCOUNT": "7"}),
+        ({"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": "ACTIVE"}),
+    ],
+)
+def test_products_threads_sleep_soon_unless_the_environment_says_how_they_wait(monkeypatch, given, found):
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, "")  # so that it is put back at the end
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    rest_soon()
+    assert {name: os.environ[name] for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY") if name in os.environ} == found
+
+
+def test_the_command_line_says_so_before_torch_is_there():
+    program = "import os, sys; from gamlp.cli import main; print('torch' in sys.modules)\ntry: main(['--version'])\n"
+    program += "finally: print(os.environ['GOMP_SPINCOUNT'])"
+    plain = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    done = subprocess.run([sys.executable, "-c", program], env=plain, capture_output=True, text=True, check=True)
+    assert [done.stdout.split()[0], done.stdout.split()[-1]] == ["False", SPINS]

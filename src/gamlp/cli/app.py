@@ -26,6 +26,7 @@ from gamlp.cli.serve import serve
 from gamlp.cli.train import config, train, tune
 from gamlp.cli.update import update
 from gamlp.errors import GamlpError, InputError, Interrupted, MissingExtraError
+from gamlp.storage.threads import rest_soon
 
 COMMANDS: dict[Callable[..., Answer], str] = {
     train: "Examples: gamlp train debian · gamlp train edges.parquet nodes.parquet --column label=topic · "
@@ -91,6 +92,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     SIGTERM, by which systems end a job, is taken as Ctrl-C is. With --json, what was refused is a JSON object too.
     """
+    rest_soon()
     words = sys.argv[1:] if arguments is None else arguments
     as_json, code = "--json" in words, 0
     try:
