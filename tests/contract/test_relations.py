@@ -39,9 +39,9 @@ def probabilities(folder, edges, nodes, method="gamlp-jk", **change):
     return dict(zip(graph.names.tolist(), said.probabilities, strict=True))
 
 
-def assert_alike(found, expected, *, exactly):
+def assert_alike(found, expected, *, within):
     for name, row in expected.items():
-        np.testing.assert_allclose(found[name], row, atol=0 if exactly else 2e-3, rtol=0)
+        np.testing.assert_allclose(found[name], row, atol=within, rtol=0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -49,7 +49,7 @@ def test_the_order_of_nodes_does_not_matter(tables, tmp_path, method):
     edges, nodes = tables
     order = np.random.default_rng(0).permutation(nodes.num_rows)
     found = probabilities(tmp_path, edges, nodes.take(pa.array(order)), method)
-    assert_alike(found, probabilities(tmp_path, edges, nodes, method), exactly=False)  # sums run in another order
+    assert_alike(found, probabilities(tmp_path, edges, nodes, method), within=2e-3)  # sums run in another order
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -57,7 +57,7 @@ def test_the_order_of_edges_does_not_matter(tables, tmp_path, method):
     edges, nodes = tables
     order = np.random.default_rng(0).permutation(edges.num_rows)
     found = probabilities(tmp_path, edges.take(pa.array(order)), nodes, method)
-    assert_alike(found, probabilities(tmp_path, edges, nodes, method), exactly=True)
+    assert_alike(found, probabilities(tmp_path, edges, nodes, method), within=0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -66,7 +66,7 @@ def test_repeated_and_reversed_edges_are_one_edge(tables, tmp_path, method):
     plain = edges.drop_columns(["weight"])
     reverse = plain.rename_columns(["target", "source"]).select(["source", "target"])
     found = probabilities(tmp_path, pa.concat_tables([plain, plain, reverse]), nodes, method)
-    assert_alike(found, probabilities(tmp_path, plain, nodes, method), exactly=True)
+    assert_alike(found, probabilities(tmp_path, plain, nodes, method), within=0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -75,7 +75,7 @@ def test_an_isolated_node_changes_nothing_for_the_others(tables, tmp_path, metho
     lonely = nodes.slice(0, 1).to_pydict() | {"id": ["zzz"], "label": [None], "split": [""]}
     more = pa.concat_tables([nodes, pa.table(lonely, schema=nodes.schema)])
     found = probabilities(tmp_path, edges, more, method)
-    assert_alike(found, probabilities(tmp_path, edges, nodes, method), exactly=True)
+    assert_alike(found, probabilities(tmp_path, edges, nodes, method), within=0)
     assert np.isfinite(found["zzz"]).all()
 
 
@@ -87,8 +87,12 @@ def test_a_second_graph_beside_it_changes_nothing(tables, tmp_path, method):
     other = other.set_column(1, "label", nothing).set_column(2, "split", nothing).cast(nodes.schema)
     ends = [pc.binary_join_element_wise("other", edges[name], "-") for name in ("source", "target")]
     twin = edges.set_column(0, "source", ends[0]).set_column(1, "target", ends[1])
-    found = probabilities(tmp_path, pa.concat_tables([edges, twin]), pa.concat_tables([nodes, other]), method)
-    assert_alike(found, probabilities(tmp_path, edges, nodes, method), exactly=True)
+    both = pa.concat_tables([nodes, other])
+    found = probabilities(tmp_path, pa.concat_tables([edges, twin]), both, method)
+    apart = probabilities(tmp_path, edges, both, method)  # the same nodes, of which the others have no edges
+    assert_alike(apart, {name: found[name] for name in nodes["id"].to_pylist()}, within=0)
+    # a product of another number of rows may be rounded otherwise: Intel's library has several kernels for it
+    assert_alike(found, probabilities(tmp_path, edges, nodes, method), within=1e-6 if method == "gamlp-jk" else 0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -97,7 +101,7 @@ def test_all_weights_times_a_constant_change_nothing_without_self_loops(tables, 
     change = {"self_loops": False} if method_named(method).takes("self_loops") else {}
     double = edges.set_column(2, "weight", pc.multiply(edges["weight"], pa.scalar(4, pa.float32())))
     found = probabilities(tmp_path, double, nodes, method, **change)
-    assert_alike(found, probabilities(tmp_path, edges, nodes, method, **change), exactly=True)
+    assert_alike(found, probabilities(tmp_path, edges, nodes, method, **change), within=0)
 
 
 def test_with_self_loops_weights_are_measured_against_1(tables, tmp_path):
