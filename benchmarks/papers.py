@@ -1,7 +1,7 @@
 """The whole recipe of ogbn-papers100M by the command line, within a memory limit, beside what the cost model says.
 
     python benchmarks/papers.py --scale 0.005 --memory 1GiB --folder DIR --json                   a quick look
-    python benchmarks/papers.py --scale 0.25 --memory 8GiB --folder DIR --json > run.json 2> run.log
+    python benchmarks/papers.py --scale 0.4 --memory 12GiB --storage float16 --folder DIR --json > run.json 2> run.log
 
 A graph in the shape of papers100M, as much of it as `--scale` says, is written as OGB lays out the raw files
 (`ogb_raw.py`), and then
@@ -54,6 +54,7 @@ def main() -> None:
     parser.add_argument("--memory", default="12GiB", help="of every step")
     parser.add_argument("--epochs", default="1,1,1,1", help="of the four stages; the recipe has 100,150,150,150")
     parser.add_argument("--hidden", type=int, default=256, help="the recipe has 1024")
+    parser.add_argument("--storage", choices=("float32", "float16"), default="float32", help="of hops and states")
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--json", action="store_true", help="one JSON object on standard output")
@@ -80,7 +81,7 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     for name, step in steps.items():
         step["fixed_seconds"], step["predicted_seconds"] = fixed[name], predicted.get(name)
         step["command_result"] = step.pop("result")
-    asked = {"scale": options.scale, "memory": options.memory, "epochs": options.epochs, "hidden": options.hidden}
+    asked = {name: getattr(options, name) for name in ("scale", "memory", "epochs", "hidden", "storage")}
     return {
         **asked, **size, "entries": facts["entries"], "limit_bytes": parse_size(options.memory), "steps": steps,
         "machine": doctor["machine"], "constants": doctor["constants"],
@@ -94,7 +95,7 @@ def measured(options: argparse.Namespace, folder: Path, scale: float) -> tuple[d
     size = write_raw(folder / "raw", scale)
     steps = {"import": gamlp("import", "ogbn-papers100M", "--root", folder / "raw", *limit, "--out", graph)}
     shutil.rmtree(folder / "raw")
-    shape = (*RECIPE, *limit, "--cache", hops)
+    shape = (*RECIPE, *limit, "--cache", hops, "--set", f"storage={options.storage}")
     steps["feature hops"] = gamlp("propagate", graph, *shape)
     words = ("--seeds", 1, "--out", trained, "--verbose", "--log", log, "--set", f"epochs={options.epochs}")
     steps["train"] = gamlp("train", graph, *shape, *words, "--set", f"hidden={options.hidden}")
@@ -102,7 +103,7 @@ def measured(options: argparse.Namespace, folder: Path, scale: float) -> tuple[d
     steps["report"] = gamlp("report", trained)
     out = ("--out", folder / "predictions.parquet")
     steps["predict labelled"] = gamlp("predict", trained, graph, *limit, "--cache", hops, *out)
-    steps["predict all"] = gamlp("predict", trained, graph, "--rows", "all", *limit, *out)
+    steps["predict all"] = gamlp("predict", trained, graph, "--rows", "all", *limit, *out, may_fail=True)
     return size, steps
 
 
@@ -117,17 +118,17 @@ def predictions(
     held = FLOOR * 2 // 3 + 24 * nodes + (20 * parameters + 16 * rows * CLASSES)
 
     def hops(features: int, count: int, wanted: int, keep: Literal["all", "last"] = "all") -> float:
-        work = Work(nodes, facts["entries"], features, count, wanted, keep=keep)
+        work = Work(nodes, facts["entries"], features, count, wanted, storage=options.storage, keep=keep)
         room = parse_size(options.memory) - held  # of the limit, what is left for a block
         return limited(work, known, memory=room, ram=ram).seconds
 
-    graph = Work(nodes, facts["entries"], FEATURES, HOPS, rows)
+    graph = Work(nodes, facts["entries"], FEATURES, HOPS, rows, storage=options.storage)
     check = check_seconds(graph, known)
     operations = 6 * parameters * rows * (epochs * TRAIN + (epochs - int(options.epochs.split(",")[0])) * CANDIDATES)
     passes = 2 * parameters * rows * (stages + epochs * CANDIDATES / 2)  # all rows once a stage, valid once an epoch
     learning = operations / (LARGE_STEP * known.sgemm) + passes / (LARGE_PASS * known.sgemm)
-    row = 8 * ((HOPS + 1) * FEATURES + CLASSES)  # bytes on the disk, of which half is used (`methods.row_groups`)
-    groups = ceil(nodes / ((doctor["machine"]["disk_free_bytes"] - graph.graph) // 2 // row))
+    row = graph.item * ((HOPS + 1) * FEATURES + 2 * CLASSES)  # bytes on the disk (`methods.row_groups`)
+    groups = ceil(nodes / ((doctor["machine"]["disk_free_bytes"] - graph.graph) // 2 // row))  # half of it is used
     with suppress(SettingsError):
         labels, some = hops(CLASSES, LABEL_HOPS, rows, "last"), ceil(nodes / groups)
         reliable = hops(FEATURES, HOPS, int(CANDIDATES * rows)) + (stages - 1) * labels
@@ -150,8 +151,11 @@ def stage_ends(log: Path) -> dict[str, str]:
     return {name: str(datetime.fromisoformat(when) - times[0]) for when, name in found}
 
 
-def gamlp(*words: Any) -> dict[str, Any]:
-    """Run a command; return its result, seconds, processor seconds and the largest memory that the process had."""
+def gamlp(*words: Any, may_fail: bool = False) -> dict[str, Any]:
+    """Run a command; return its result, seconds, processor seconds and the largest memory that the process had.
+
+    One that may fail leaves its exit code in the record.
+    """
     command = [sys.executable, "-m", "gamlp", *map(str, words), "--json"]
     show("gamlp " + " ".join(command[3:]))
     start, before = time.perf_counter(), os.times()
@@ -165,11 +169,14 @@ def gamlp(*words: Any) -> dict[str, Any]:
                 show(f"{seconds:8.0f} s  resident {memory:,}  own {own:,}")
             time.sleep(0.1)
         output = process.stdout.read() if process.stdout else ""
-    if process.returncode:
+    if process.returncode and not may_fail:
         sys.exit(process.returncode)
     after, taken = os.times(), time.perf_counter() - start
     used = after.children_user + after.children_system - before.children_user - before.children_system
-    return {"seconds": taken, "cpu_seconds": used, "peak_bytes": most, "result": json.loads(output)}
+    result = {"exit": process.returncode} if process.returncode else json.loads(output)
+    step = {"seconds": taken, "cpu_seconds": used, "peak_bytes": most, "result": result}
+    show(json.dumps({name: step[name] for name in ("seconds", "cpu_seconds", "peak_bytes")}))
+    return step
 
 
 if __name__ == "__main__":

@@ -68,9 +68,9 @@ def test_the_hops_of_a_group_are_gone_before_the_next_ones_are_made(fitted, monk
     monkeypatch.setattr(row_groups, "rows_a_group", lambda *_: 40)
     there, make = [], LocalEngine._in_scratch
 
-    def in_scratch(engine, job):
+    def in_scratch(engine, job, **how):
         there.append(len(list(tmp_path.iterdir())))
-        return make(engine, job)
+        return make(engine, job, **how)
 
     monkeypatch.setattr(LocalEngine, "_in_scratch", in_scratch)
     for said in fitted.predict_parts(GRAPH, split=GRAPH.split, rows=np.arange(NODES)):

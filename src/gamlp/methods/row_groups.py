@@ -4,7 +4,7 @@ Only the nodes that may become reliable are needed in all stages but the last; t
 last network then reads the hops of one group after the other from the disk, and each part of its predictions is gone
 when the next one comes. A group is as large as the disk allows, as every group costs a propagation of its own:
 
-    disk    2·((K+1)·F·b + C·b) bytes a row of a group, while its blocks are joined; half of what is free is used
+    disk    (K+1)·F·b + 2·C·b bytes a row of a group: blocks of hops are not joined; half of what is free is used
     memory  4·C·R bytes for R rows, several times over; so for the R nodes that may become reliable all at once
 """
 
@@ -91,7 +91,8 @@ def check_candidates(count: int, classes: int, room: int | None) -> None:
 def rows_a_group(graph: Graph, settings: Any, classes: int, room: int | None) -> int:
     """Return how many rows' hops half of the free disk holds, and, where labels are dealt, the memory their input."""
     width = settings.components or graph.features.shape[1]
-    row = 2 * ((settings.hops + 1) * width + classes) * np.dtype(settings.storage).itemsize
+    hops = (settings.hops + 1) * width * (1 if settings.relations == "merged" else 2)
+    row = (hops + 2 * classes) * np.dtype(settings.storage).itemsize
     count = shutil.disk_usage(tempfile.gettempdir()).free // 2 // row
     if settings.label_folds > 1 and room is not None:
         count = min(count, room // 4 // (COPIES * 4 * classes))

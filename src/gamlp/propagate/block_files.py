@@ -6,22 +6,22 @@
 
 Everything is read and written in order, so a disk is used at its full speed. Killed at any point, the next call goes on
 after the last finished block. The wanted rows alone are written; twice the result in disk space is needed while blocks
-are joined.
+are joined. Hops that are read once, in order, stay as blocks (`Blocks`).
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import numpy as np
 
-from gamlp.errors import GamlpError, StorageError
+from gamlp.errors import GamlpError, StorageError, disk_errors
 from gamlp.graph.build.edge_chunks import boot
 from gamlp.propagate.budget import Budget
 from gamlp.propagate.hops import Hops, load_hops, write_arrays
@@ -44,17 +44,59 @@ BUFFER_BYTES = 2**23  # of rows on their way into a file
 SMALL = 2**26  # bytes of a block that is sooner computed again than waited for
 
 
+class Blocks:
+    """The files of blocks as an array (R, K+1, F), joined where it is read: quick for ranges of rows."""
+
+    def __init__(self, files: Sequence[Path], columns: Sequence[slice], rows: int, hops: int) -> None:
+        self._sources = [ArrayReader(read_array(file, memory_map=True)) for file in files]  # (K+1)·R rows, hop by hop
+        self._columns = columns
+        self.shape, self.dtype = (rows, hops, columns[-1].stop), self._sources[0].array.dtype
+        self.ndim = len(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """How much is kept on disk."""
+        return sum(source.array.nbytes for source in self._sources)
+
+    def __getitem__(self, at: Any) -> Array:
+        rows, hop = at if isinstance(at, tuple) else (at, None)
+        ids = np.arange(*rows.indices(self.shape[0])) if isinstance(rows, slice) else np.asarray(rows)
+        out = np.empty((len(ids), *self.shape[1:]), self.dtype)
+        if isinstance(rows, slice) and rows.step in (None, 1):
+            self.read(int(ids[0]) if len(ids) else 0, out)
+        else:
+            self.gather(ids, out)
+        return out if hop is None else out[:, hop]
+
+    def read(self, first: int, out: Array) -> None:
+        """Fill `out` (n, K+1, F) with the rows from the first on."""
+        for hop, source, block in self._parts():
+            start, buffer = hop * self.shape[0] + first, np.empty((len(out), source.shape[1]), self.dtype)
+            out[:, hop, block] = source.rows(start, start + len(out), buffer)
+
+    def gather(self, rows: Array, out: Array) -> None:
+        """Fill `out` (n, K+1, F) with rows of any order."""
+        for hop, source, block in self._parts():
+            out[:, hop, block] = source.array[hop * self.shape[0] + rows]
+
+    def close(self) -> None:
+        """Let the files go."""
+        close_all(self._sources)
+
+    def _parts(self) -> Iterator[tuple[int, ArrayReader, slice]]:
+        for hop in range(self.shape[1]):
+            for source, block in zip(self._sources, self._columns, strict=True):
+                yield hop, source, block
+
+
 def write_hops(engine: Engine, job: Job, folder: Path, key: str) -> Hops:
     """Have the engine compute the blocks that are missing and put the whole in its place; `key` names what it is."""
     budget, stationary = engine.budget(job), job.stationary(engine.room)
-    _check_space(folder, job)
+    _check_space(folder, job, times=2)
     files = BlockFiles(folder.with_name(f"{folder.name}.partial"), job, budget)
     try:
         with locked(folder):
-            budget = replace(budget, blocks=files.open(key, budget.blocks))
-            missing = [number for number in range(len(budget.blocks)) if not files.place(number).is_file()]
-            if missing:
-                engine.run(job, files, budget, missing)
+            budget = files.compute(engine, budget, key)
             whole, (_, order) = files.folder / "whole", job.spec.sorted_rows
             shutil.rmtree(whole, ignore_errors=True)
             joined = files.join(whole / "values.npy", budget.blocks, None if order is None else np.argsort(order))
@@ -69,9 +111,22 @@ def write_hops(engine: Engine, job: Job, folder: Path, key: str) -> Hops:
     return load_hops(folder, key, verify=False)  # just written, and hashed
 
 
-def _check_space(folder: Path, job: Job) -> None:
-    """Refuse to begin what the disk cannot hold: twice the result, while blocks are joined."""
-    needed = 2 * job.rows * len(job.spec.kept_hops) * job.width * np.dtype(job.spec.storage).itemsize
+def write_blocks(engine: Engine, job: Job, folder: Path) -> Hops:
+    """Have the engine compute blocks into `folder`; they are joined where they are read, and nothing is written twice.
+
+    Of rows in order alone.
+    """
+    budget, stationary = engine.budget(job), job.stationary(engine.room)
+    _check_space(folder, job, times=1)
+    files = BlockFiles(folder, job, budget)
+    with disk_errors(f"{folder} could not be written", "Free some space and run again."):
+        budget = files.compute(engine, budget, key="")
+    return Hops(cast(Array, files.blocks(budget.blocks)), job.spec.rows, stationary)
+
+
+def _check_space(folder: Path, job: Job, *, times: int) -> None:
+    """Refuse to begin what the disk cannot hold: twice the result, where blocks are joined."""
+    needed = times * job.rows * len(job.spec.kept_hops) * job.width * np.dtype(job.spec.storage).itemsize
     free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
     if needed > free:
         raise StorageError(
@@ -87,12 +142,14 @@ class BlockFiles(Sink):
 
     def __init__(self, folder: Path, job: Job, budget: Budget, *, attempt: str = "") -> None:
         """Several attempts at a block, on several machines, need names of their own."""
-        self.folder, self.rows, self.hops = folder, job.rows, job.spec.kept_hops
+        self.folder, self.job, self.rows, self.hops = folder, job, job.rows, job.spec.kept_hops
         self.storage, self.attempt = np.dtype(job.spec.storage), attempt
+        self.key: str | None = None  # of what is computed, once `open` said so
         self.buffer_bytes = BUFFER_BYTES if budget.chunk_bytes is None else budget.chunk_bytes // 8
 
     def open(self, key: str, blocks: list[slice]) -> list[slice]:
         """Return the blocks to compute: those begun with if this is the same work, else these, from nothing."""
+        self.key = key
         widest = max(block.stop - block.start for block in blocks)
         since = "" if self._is_synced(widest) else boot()
         wanted = {"format": FORMAT, "key": key, "boot": since, "blocks": [[b.start, b.stop] for b in blocks]}
@@ -106,6 +163,18 @@ class BlockFiles(Sink):
         shutil.rmtree(self.folder, ignore_errors=True)
         write_json(self.folder / "plan.json", wanted)
         return blocks
+
+    def compute(self, engine: Engine, budget: Budget, key: str) -> Budget:
+        """Have the engine compute the blocks that are missing; return the budget with those that are there."""
+        budget = replace(budget, blocks=self.open(key, budget.blocks))
+        missing = [number for number in range(len(budget.blocks)) if not self.place(number).is_file()]
+        if missing:
+            engine.run(self.job, self, budget, missing)
+        return budget
+
+    def blocks(self, columns: Sequence[slice]) -> Blocks:
+        """Return the finished blocks as one array."""
+        return Blocks(list(map(self.place, range(len(columns)))), columns, self.rows, len(self.hops))
 
     def place(self, block: int) -> Path:
         """Return where a block is once it has been computed."""
@@ -143,34 +212,34 @@ class BlockFiles(Sink):
         yield Target(buffer, 0, 0)
         self.put(hop, slice(first, last), buffer)
 
-    def join(self, path: Path, blocks: list[slice], rank: Array | None) -> str:
+    def join(self, path: Path, columns: list[slice], rank: Array | None) -> str:
         """Write all blocks as one array (R, K+1, F), whose hash is returned; `rank` of a row is its place in order."""
-        sources = [ArrayReader(read_array(self.place(block), memory_map=True)) for block in range(len(blocks))]
+        blocks = self.blocks(columns)
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            return write_hashed(path, self._joined(sources, blocks, rank))
+            return write_hashed(path, self._joined(blocks, rank))
         finally:
-            close_all(sources)
+            blocks.close()
 
-    def _joined(self, sources: list[ArrayReader], blocks: list[slice], rank: Array | None) -> Iterator[memoryview]:
+    def _joined(self, blocks: Blocks, rank: Array | None) -> Iterator[memoryview]:
         """Yield the bytes of the whole array a few MiB at a time, from two buffers in turn."""
-        shape = (self.rows, len(self.hops), blocks[-1].stop)
-        step = max(1, JOIN_BYTES // max(1, int(np.prod(shape[1:])) * self.storage.itemsize))
-        buffers = [np.empty((min(step, self.rows), *shape[1:]), self.storage) for _ in range(2)]
-        yield memoryview(array_header(shape, self.storage))
+        step = max(1, JOIN_BYTES // max(1, int(np.prod(blocks.shape[1:])) * self.storage.itemsize))
+        buffers = [np.empty((min(step, self.rows), *blocks.shape[1:]), self.storage) for _ in range(2)]
+        yield memoryview(array_header(blocks.shape, self.storage))
         for number, (first, last) in enumerate(ranges(self.rows, step)):
             part = buffers[number % 2][: last - first]
-            for hop in range(len(self.hops)):
-                start = hop * self.rows
-                for source, block in zip(sources, blocks, strict=True):
-                    if rank is None:
-                        some = np.empty((last - first, source.shape[1]), self.storage)
-                        part[:, hop, block] = source.rows(start + first, start + last, some)
-                    else:
-                        part[:, hop, block] = source.array[start + rank[first:last]]
+            if rank is None:
+                blocks.read(first, part)
+            else:
+                blocks.gather(rank[first:last], part)
             yield part.reshape(-1).view(np.uint8).data
 
     def _is_synced(self, width: int) -> bool:
-        """Say whether blocks are brought to the disk at once: not small ones, if the boot tells a power cut."""
+        """Say whether blocks are brought to the disk at once: not those without a key, which nobody takes up again.
+
+        And not small ones, if the boot tells a power cut.
+        """
+        if self.key == "":
+            return False
         size = self.rows * len(self.hops) * width * self.storage.itemsize
         return size > SMALL or bool(self.attempt) or not boot()

@@ -167,6 +167,8 @@ def shelf_of(hops: Hops) -> Shelf | None:
 
 def first_hops(hops: Hops, count: int) -> Array:
     """Return hops 0 … count−1 of what is there."""
+    if count == hops.count + 1:
+        return hops.values
     shelf = shelf_of(hops)
     return hops.values[..., :count, :] if shelf is None else cast(Array, Shelf(shelf.parts, count))
 

@@ -60,13 +60,13 @@ class HopSource:
     `work` is a folder for what is worth keeping without a cache, such as trained embeddings.
     """
 
-    def __init__(self, engine: Engine, *, work: Path | None = None) -> None:
-        self.engine, self.work = engine, work
+    def __init__(self, engine: Engine, *, work: Path | None = None, once: bool = False) -> None:
+        self.engine, self.work, self.once = engine, work, once
         self._kept: list[Made] = []
 
     def transient(self) -> HopSource:
-        """Return the same, with the features it has, on an engine whose hops are kept as long as they are in use."""
-        other = HopSource(self.engine.transient(), work=self.work)
+        """Return the same, with the features it has, for hops that are read once, in order, and then gone."""
+        other = HopSource(self.engine.transient(), work=self.work, once=True)
         other._kept = [made for made in self._kept if made.what == "features"]
         return other
 
@@ -102,7 +102,8 @@ class HopSource:
     def _compute(self, graph: Graph, settings: Settings, spec: Propagation, scaling: Scaling, subsets: Subsets) -> Hops:
         features = self.features(graph, settings)
         if not subsets:
-            return self.engine.propagate(graph.adjacency, scaling.seen(features), spec)
+            propagate = self.engine.propagate_once if self.once else self.engine.propagate
+            return propagate(graph.adjacency, scaling.seen(features), spec)
         typed = graph.need_relations()
         return subset_hops(self.engine, typed, scaling(features), subsets, spec, budget=settings.subset_memory)
 

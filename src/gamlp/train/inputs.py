@@ -22,6 +22,7 @@ from torch import Tensor
 from gamlp.machine.facts import memory_bytes
 from gamlp.model import Network
 from gamlp.model.cpu.buffer_pool import reuse_buffers
+from gamlp.propagate.block_files import Blocks
 from gamlp.propagate.hops import Hops
 from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array, is_whole_file
@@ -163,9 +164,9 @@ def in_parts(inputs: Inputs, ids: Array) -> Iterator[Array]:
 
 
 class MappedRows:
-    """Reads rows of a mapped file (R, …), of which the first `hops` hops are wanted."""
+    """Reads rows of a mapped file, or of blocks, (R, …), of which the first `hops` hops are wanted."""
 
-    def __init__(self, whole: Array, hops: int) -> None:
+    def __init__(self, whole: Array | Blocks, hops: int) -> None:
         self.whole, self.hops = whole, hops
         self._source = ArrayReader(whole)
 
@@ -188,7 +189,9 @@ class MappedRows:
 
 
 def mapped_rows(values: Any, *, limit: int | None = None) -> MappedRows | None:
-    """Return a reader for hops in a file of more than `limit` bytes, by default half of the memory; else None."""
+    """Return a reader for hops in blocks, or a file of more than `limit` bytes, by default half of the memory."""
+    if isinstance(values, Blocks):
+        return MappedRows(values, values.shape[-2])
     whole = values if is_whole_file(values) else getattr(values, "base", None)
     if whole is None or not is_whole_file(whole) or not whole.flags.c_contiguous:
         return None

@@ -80,6 +80,14 @@ class Engine(ABC):
             return self._verified(job, cached_hops(self.cache / key, key, partial(self._write, job)))
         return self._verified(job, self._in_memory(job) if self.memory is None else self._in_scratch(job))
 
+    def propagate_once(self, adjacency: Adjacency, columns: Any, spec: Propagation) -> Hops:
+        """Return hops that are read once, in order: within a limit, blocks that are joined where they are read."""
+        job = Job.of(adjacency, columns, spec)
+        _, order = job.spec.sorted_rows
+        if self.memory is None or order is not None:
+            return self.transient().propagate(adjacency, columns, spec)
+        return self._verified(job, self._in_scratch(job, joined=False))
+
     def propagate_to(
         self, folder: Path, adjacency: Adjacency, columns: Any, spec: Propagation, *, overwrite: bool = False
     ) -> Hops:
@@ -141,11 +149,17 @@ class Engine(ABC):
         with self.session():
             return write_hops(self, job, folder, key)
 
-    def _in_scratch(self, job: Job) -> Hops:
+    def _in_scratch(self, job: Job, *, joined: bool = True) -> Hops:
         """Compute into a temporary folder, which is removed when nobody reads the hops any more."""
+        from gamlp.propagate.block_files import write_blocks
+
         scratch = Path(tempfile.mkdtemp(prefix="gamlp-hops-"))
         try:
-            hops = self._write(job, scratch / "hops", key="")
+            if joined:
+                hops = self._write(job, scratch / "hops", key="")
+            else:
+                with self.session():
+                    hops = write_blocks(self, job, scratch / "blocks")
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
