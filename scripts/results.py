@@ -108,7 +108,10 @@ def table(name: str) -> str:
     if isinstance(result, list):
         return steps(result)
     if "rows" in result:
-        kinds = {"kind": portfolio, "base_rate": targets, "version": versions, "system": times_to_accuracy}
+        kinds = {
+            "kind": portfolio, "base_rate": targets, "version": versions, "system": times_to_accuracy,
+            "kept": kept_stages,
+        }  # fmt: skip
         return next(made for key, made in kinds.items() if key in result["rows"][0])(result)
     if "modules" in result:
         return mutants(result)
@@ -231,6 +234,18 @@ def versions(result: dict[str, Any]) -> str:
         valid, test, seconds = ([row[key] for row in rows] for key in ("valid", "test", "seconds"))
         lines.append([graph, version, f"{fmean(valid):.2f}", with_std(test), f"{fmean(seconds):.0f}", str(len(rows))])
     return markdown_table(("graph", "version", "valid, %", "test, %", "seconds", "seeds"), lines) + "\n"
+
+
+def kept_stages(result: dict[str, Any]) -> str:
+    """Return what keeping the last stage and keeping the best came to on the same splits."""
+    lines = []
+    for graph in dict.fromkeys(row["graph"] for row in result["rows"]):
+        rows = [row for row in result["rows"] if row["graph"] == graph]
+        last, best = ([row["test"] for row in rows if row["kept"] == kept] for kept in ("last", "best"))
+        apart = with_std([one - other for one, other in zip(last, best, strict=True)])
+        lines.append([graph, "many" if rows[0]["dense"] else "few", f"{fmean(last):.2f}", f"{fmean(best):.2f}", apart])
+    header = ("graph", "neighbours", "the last, %", "the best, %", "the last above the best")
+    return markdown_table(header, lines) + "\n"
 
 
 def mutants(result: dict[str, Any]) -> str:

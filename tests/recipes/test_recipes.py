@@ -138,3 +138,11 @@ def test_what_is_written_is_read_back(tmp_path):
 def test_toml_by_hand():
     content = {"a": {"b": 1, "c d": True}, "e": "x", "f": {"g+h": {"i": [1, "k"]}}}
     assert as_toml(content) == 'e = "x"\n\n[a]\nb = 1\n"c d" = true\n\n[f."g+h"]\ni = [1, "k"]\n'
+
+
+@pytest.mark.parametrize(
+    ("training", "entries", "kept"), [(60, 500, "last"), (60, 2_000, "best"), (600, 500, "best"), (600, 2_000, "best")]
+)
+def test_the_last_stage_is_kept_where_labels_and_neighbours_are_few(training, entries, kept):
+    outline = Outline(100, entries, 16, 3, training, sparse=False)
+    assert load_recipe("default").resolve(method_named("gamlp-recursive+rlu"), {}, outline).keep_stage == kept
