@@ -3,9 +3,12 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from gamlp.errors import FormatError, MissingFileError, NotFiniteError
+from gamlp.graph.build.ids import NodeIds
 from gamlp.graph.readers import npz_arrays
+from gamlp.graph.readers.edges import open_edges
 from gamlp.graph.readers.npz_arrays import read_member, read_npz
 from gamlp.graph.splits import SplitRule
+from gamlp.storage.array_reader import ArrayReader
 
 
 def parts(**changes):
@@ -90,10 +93,46 @@ def test_one_flipped_byte(path):
         read_member(path, "values")
 
 
-def test_large_members_are_unpacked_and_mapped(path, monkeypatch):
+@pytest.mark.parametrize("name", ["x", "xy", "xyz", "values"])  # its length moves the values off their multiples of 8
+def test_large_stored_members_are_mapped_where_they_stand(path, monkeypatch, name):
+    values = np.asfortranarray(np.arange(1000.0).reshape(10, 100))
+    np.savez(path, first=np.arange(3), **{name: values}, last=np.arange(500))
+    monkeypatch.setattr(npz_arrays, "MAP_FROM", 100)
+    mapped, last = read_member(path, name), read_member(path, "last")
+    assert isinstance(mapped, np.memmap)
+    assert mapped.flags.f_contiguous
+    assert np.array_equal(mapped, values)
+    assert np.array_equal(last, np.arange(500))
+    block = ArrayReader(mapped).block(2, 5, slice(10, 20))
+    assert block.flags.aligned
+    assert np.array_equal(block, values[2:5, 10:20].astype(np.float32))
+    assert list(path.parent.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("name", ["edges", "of edges", "the edges"])
+def test_edges_in_a_mapped_member_are_those_of_the_file(path, monkeypatch, name):
+    edges = np.arange(200).reshape(2, 100)
+    np.savez(path, **{name: np.arange(50)}, edge_index=edges)
+    monkeypatch.setattr(npz_arrays, "MAP_FROM", 100)
+    source, target, _ = open_edges(path).between(NodeIds(200), NodeIds(200)).read()
+    assert np.array_equal([source, target], edges)
+
+
+def test_one_flipped_byte_of_a_mapped_member(path, monkeypatch):
+    monkeypatch.setattr(npz_arrays, "MAP_FROM", 100)
+    np.savez(path, values=np.arange(1000.0))
+    assert read_member(path, "values")[999] == 999  # whole: not looked at again until the file changes
+    raw = bytearray(path.read_bytes())
+    raw[4000] ^= 1
+    path.write_bytes(raw)
+    with pytest.raises(FormatError, match=r"graph\.npz.*CRC"):
+        read_member(path, "values")
+
+
+def test_large_compressed_members_are_unpacked_and_mapped(path, monkeypatch):
     values = np.arange(1000.0).reshape(10, 100)
     np.savez_compressed(path, values=values)
-    monkeypatch.setattr(npz_arrays, "UNPACK_FROM", 100)
+    monkeypatch.setattr(npz_arrays, "MAP_FROM", 100)
     mapped = read_member(path, "values")
     assert isinstance(mapped, np.memmap)
     assert np.array_equal(mapped, values)

@@ -18,7 +18,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any, BinaryIO
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -122,7 +122,7 @@ def read_array(path: Path, *, memory_map: bool = False) -> Array:
         raise MissingFileError(f"{path} is not there.\nA .npy file was expected at this place.")
     try:
         with path.open("rb") as file:
-            values = check_header(file, path.stat().st_size)
+            values = math.prod(check_header(file, path.stat().st_size).shape)
         return np.asanyarray(np.load(path, mmap_mode="r" if memory_map and values else None, allow_pickle=False))
     except (ValueError, OSError, EOFError, OverflowError, MemoryError) as error:
         raise FormatError(
@@ -130,23 +130,31 @@ def read_array(path: Path, *, memory_map: bool = False) -> Array:
         ) from error
 
 
-def check_header(file: IO[bytes], size: int) -> int:
-    """Refuse a .npy header that declares more than the `size` in bytes of the whole file; return how many values."""
+class Header(NamedTuple):
+    """What a .npy header says of the values behind it."""
+
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype[Any]
+
+
+def check_header(file: IO[bytes], size: int) -> Header:
+    """Read a .npy header; refuse one that declares more than there is up to `size`, the end in bytes of the file."""
     version = np.lib.format.read_magic(file)
     if version not in HEADERS:
         raise ValueError(f"format version {version} is not admitted")
     try:
-        shape, _, dtype = HEADERS[version](file)
+        header = Header(*HEADERS[version](file))
     except Exception as error:  # the header is Python text: a damaged one fails in as many ways as Python has
         raise ValueError("its header is damaged") from error
-    if dtype.hasobject or dtype.names:
+    if header.dtype.hasobject or header.dtype.names:
         raise ValueError("it holds pickled objects or records, not plain values")
-    if any(length < 0 for length in shape):
-        raise ValueError(f"it declares the shape {shape}")
-    declared = math.prod(shape) * dtype.itemsize
+    if any(length < 0 for length in header.shape):
+        raise ValueError(f"it declares the shape {header.shape}")
+    declared = math.prod(header.shape) * header.dtype.itemsize
     if file.tell() + declared > size:
         raise ValueError(f"it declares {declared:,} bytes of values and has {size - file.tell():,}")
-    return math.prod(shape)
+    return header
 
 
 def array_header(shape: tuple[int, ...], dtype: npt.DTypeLike, *, by_columns: bool = False) -> bytes:

@@ -1,6 +1,8 @@
 """Read arrays out of .npz files, which are zip archives of .npy files, without ever unpickling.
 
-An array too large for memory is unpacked once, beside the archive, and mapped: a member of the zip is a .npy file.
+An array too large for memory is mapped: a member of the zip is a .npy file. One that is stored as it is, as numpy.savez
+does, is mapped where it stands in the archive, once its checksum is found right; a compressed one is unpacked beside
+the archive, once.
 
 The Amazon co-purchase and Coauthor graphs are such files: adj_{data,indices,indptr,shape}, attr_{…} and labels;
 anything else in them, pickled names among it, is not read. Features stay as they are in the file. There is no fixed
@@ -25,10 +27,14 @@ from gamlp.errors import FormatError, MissingFileError
 from gamlp.graph.build.assemble import assemble
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import SplitRule
+from gamlp.progress import progress
 from gamlp.storage.files import Array, check_header, read_array, replacing
+from gamlp.storage.threads import prefetch
 
 MOST_PACKED = 1032  # a byte of deflated data stands for at most so many
-UNPACK_FROM = 2**30  # bytes; a larger array is mapped instead of read
+MAP_FROM = 2**30  # bytes; a larger array is mapped instead of read
+CHUNK = 2**24  # bytes read at a time
+ENCRYPTED = 1  # bit of a member's flags
 
 
 @contextmanager
@@ -58,7 +64,7 @@ def members(path: Path) -> set[str]:
 
 
 def read_member(path: Path, key: str) -> Array:
-    """Read one array of the archive, into memory or, if it is very large, by unpacking and mapping it."""
+    """Read one array of the archive, into memory, or map it if it is very large."""
     with opened(path) as archive:
         if f"{key}.npy" not in archive.namelist():
             found = ", ".join(sorted(name.removesuffix(".npy") for name in archive.namelist()))
@@ -67,18 +73,55 @@ def read_member(path: Path, key: str) -> Array:
         size, packed = member.file_size, member.compress_size
         if size > MOST_PACKED * packed + 1024 and member.compress_type == zipfile.ZIP_DEFLATED:
             raise ValueError(f"{key}.npy declares {size:,} bytes in {packed:,} packed ones")
-        if size < UNPACK_FROM:
+        if size < MAP_FROM:
             with archive.open(f"{key}.npy") as file:
                 check_header(file, size)
                 file.seek(0)
                 return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+        if member.compress_type == zipfile.ZIP_STORED and not member.flag_bits & ENCRYPTED:
+            return map_stored(path, member)
         unpacked = path.with_name(f"{path.name}.unpacked") / f"{key}.npy"
         if not unpacked.is_file() or unpacked.stat().st_mtime < path.stat().st_mtime or unpacked.stat().st_size != size:
             with archive.open(f"{key}.npy") as file:
                 check_header(file, size)
             with archive.open(f"{key}.npy") as file, replacing(unpacked) as copy:
-                shutil.copyfileobj(file, copy, 2**24)
+                shutil.copyfileobj(file, copy, CHUNK)
     return read_array(unpacked, memory_map=True)
+
+
+def map_stored(path: Path, member: zipfile.ZipInfo) -> Array:
+    """Map an array that is stored as it is, where it stands in the archive; not always at a multiple of its type."""
+    with path.open("rb") as file:
+        file.seek(
+            member.header_offset + 26
+        )  # in the header in front of the data: lengths of the name and an extra field
+        name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+        first = member.header_offset + 30 + name + extra
+        check_stored(path, member, first)
+        file.seek(first)
+        shape, by_columns, dtype = check_header(file, first + member.file_size)
+        return np.memmap(path, dtype, "r", file.tell(), shape, "F" if by_columns else "C")
+
+
+_WHOLE: set[tuple[Any, ...]] = set()  # members whose checksum was right, and the state of their archive
+
+
+def check_stored(path: Path, member: zipfile.ZipInfo, first: int) -> None:
+    """Compare the bytes of a stored member with its checksum, once as long as the archive stays what it is."""
+    found = path.stat()
+    known = found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, first
+    if known in _WHOLE:
+        return
+    sizes = (min(CHUNK, member.file_size - at) for at in range(0, member.file_size, CHUNK))
+    total = 0
+    with path.open("rb") as file, progress(f"check {path.name}: {member.filename}", total=member.file_size) as advance:
+        file.seek(first)
+        for chunk in prefetch(file.read(size) for size in sizes):
+            total = zlib.crc32(chunk, total)
+            advance(len(chunk))
+    if total != member.CRC:
+        raise zipfile.BadZipFile(f"Bad CRC-32 for file {member.filename!r}")
+    _WHOLE.add(known)
 
 
 def read_npz(path: Path, name: str, *, connected: bool = False) -> Graph:

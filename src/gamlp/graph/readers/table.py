@@ -357,7 +357,7 @@ def as_arrow(values: Any) -> Any:
     if isinstance(values, pa.ChunkedArray):
         return values
     if values.dtype.kind in "biuf":
-        return pa.array(np.ascontiguousarray(values))
+        return pa.array(np.require(values, requirements=["C", "ALIGNED"]))
     return pa.array([value.decode("utf-8") if isinstance(value, bytes) else str(value) for value in values.tolist()])
 
 
