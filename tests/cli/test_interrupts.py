@@ -8,7 +8,7 @@ import time
 import pytest
 
 from gamlp.cli import main
-from gamlp.cli.interrupts import interrupts, listening
+from gamlp.cli.interrupts import SIGNALS, interrupts, listening
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 
@@ -25,15 +25,17 @@ def end(number=signal.SIGTERM):
     os.kill(os.getpid(), number)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_signal_is_a_keyboard_interrupt_while_the_block_runs_and_what_it_was_afterwards(number):
-    before = signal.getsignal(number)
+    as_it_was, before = signal.getsignal(number), signal.default_int_handler
+    signal.signal(number, before)  # not ignored, as nohup has SIGHUP
     with pytest.raises(KeyboardInterrupt), listening():
         assert not interrupts.asked
         end(number)
         time.sleep(5)
     assert interrupts.asked
     assert signal.getsignal(number) == before
+    signal.signal(number, as_it_was)
 
 
 class Dropping:

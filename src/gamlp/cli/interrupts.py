@@ -1,4 +1,4 @@
-"""Ctrl-C, and SIGTERM taken as Ctrl-C: a command that is told to stop does stop, wherever it is.
+"""Ctrl-C, and SIGTERM and SIGHUP taken as Ctrl-C: a command that is told to stop does stop, wherever it is.
 
 Python raises KeyboardInterrupt between two instructions, in whatever runs there. Two things may become of it that are
 not a stop: code in C that calls back, a plotting library's say, answers it with an error of its own; and where no
@@ -15,7 +15,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)  # SIGTERM is how systems end a job
+SIGNALS = tuple(  # SIGTERM is how systems end a job, SIGHUP how a terminal does that is closed
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 MOMENT = 0.01  # seconds until a dropped KeyboardInterrupt is raised again
 
 
@@ -42,7 +44,7 @@ interrupts = Interrupts()
 
 @contextmanager
 def listening() -> Iterator[None]:
-    """Stop the block at SIGINT, unless that is ignored here (nohup), and at SIGTERM; only the main thread can."""
+    """Stop the block at a signal, unless it is ignored here (nohup); only the main thread can."""
     interrupts.asked = False
     if threading.current_thread() is not threading.main_thread():
         yield

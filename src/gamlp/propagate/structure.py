@@ -19,11 +19,7 @@ Cost: 32 hops of d columns; N·d numbers a few times over, which are files withi
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -41,6 +37,7 @@ from gamlp.propagate.sources import ColumnSource
 from gamlp.propagate.spec import Propagation
 from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.files import Array, is_whole_file, read_array
+from gamlp.storage.scratch import removed_with, scratch_folder
 from gamlp.storage.threads import ranges
 
 DIMENSION = 256
@@ -68,6 +65,11 @@ def structure_features(engine: Engine, adjacency: Adjacency, names: Array | None
     return total
 
 
+def width_of_structure(*, apart: bool) -> int:
+    """Return how many columns `structure_features` makes."""
+    return DIMENSION * (1 + apart) + 1
+
+
 def beginning(degree: Array, width: int) -> Iterator[Array]:
     """Yield the rows before the first step: zeros, and log(1 + degree)."""
     for first, last in ranges(len(degree), ROWS):
@@ -90,10 +92,10 @@ def stored(chunks: Iterator[Array], engine: Engine, nodes: int) -> Array:
     """Return the rows as one array, or as a temporary file where the engine has a memory limit."""
     if engine.memory is None:
         return np.concatenate(list(chunks))
-    folder = Path(tempfile.mkdtemp(prefix="gamlp-structure-"))
+    folder = scratch_folder("gamlp-structure")
     write_by_columns(folder / "features.npy", chunks, nodes)
     features = read_array(folder / "features.npy", memory_map=True)
-    weakref.finalize(features, shutil.rmtree, folder, ignore_errors=True)
+    removed_with(features, folder)
     return features
 
 

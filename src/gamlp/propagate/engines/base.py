@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -31,6 +29,7 @@ from gamlp.propagate.spec import Job, Propagation
 from gamlp.storage.directories import making
 from gamlp.storage.huge_pages import empty
 from gamlp.storage.memory import room_within
+from gamlp.storage.scratch import remove_scratch, removed_with, scratch_folder
 
 if TYPE_CHECKING:
     from gamlp.propagate.engines.registry import EngineChoice
@@ -153,7 +152,7 @@ class Engine(ABC):
         """Compute into a temporary folder, which is removed when nobody reads the hops any more."""
         from gamlp.propagate.block_files import write_blocks
 
-        scratch = Path(tempfile.mkdtemp(prefix="gamlp-hops-"))
+        scratch = scratch_folder("gamlp-hops")
         try:
             if joined:
                 hops = self._write(job, scratch / "hops", key="")
@@ -161,7 +160,7 @@ class Engine(ABC):
                 with self.session():
                     hops = write_blocks(self, job, scratch / "blocks")
         except BaseException:
-            shutil.rmtree(scratch, ignore_errors=True)
+            remove_scratch(scratch)
             raise
-        weakref.finalize(hops.values, shutil.rmtree, scratch, ignore_errors=True)
+        removed_with(hops.values, scratch)
         return hops
