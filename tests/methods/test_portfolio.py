@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gamlp.errors import SettingsError
+from gamlp.errors import NotFiniteError, SettingsError
 from gamlp.graph.build.new_nodes import NewNodes
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
@@ -17,7 +17,7 @@ from gamlp.pipeline import Pipeline
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.recipes.adapt import Outline
 from gamlp.recipes.candidates import candidates_for
-from gamlp.recipes.recipe import load_recipe
+from gamlp.recipes.recipe import load_recipe, recipe_from
 from gamlp.targets.objective import Objective
 from gamlp.train.hop_source import HopSource
 from gamlp.train.prediction import Prediction
@@ -216,8 +216,46 @@ def test_every_plan_resolves(outline):
         method = method_named(name)
         taken = {key: value for key, value in own.items() if method.takes(key)}
         assert recipe.resolve(method, taken, outline) is not None
-        if method.staged:  # what predict takes for candidates where no split is given
-            assert recipe.resolve(method, taken, outline).reliable_from == "all"
+
+
+@pytest.mark.parametrize("named", [(), ("nars-gamlp-recursive+rlu",)])
+def test_reliable_nodes_are_looked_for_among_all(planted, monkeypatch, named):
+    """As predict does, where no split is given."""
+    outline = Outline(5_000, 10**5, 16, 3, 1_000, sparse=False, relations=3)
+    monkeypatch.setattr(Outline, "of", lambda *_: outline)
+    settings = method_named("portfolio").settings_from({"candidates": named})
+    staged = [one.settings for one in planned(planted, planted.split, settings) if one.method.staged]
+    assert [one.reliable_from for one in staged] == ["all"]
+    assert (
+        load_recipe("default").resolve(method_named("nars-gamlp-recursive+rlu"), {}, outline).reliable_from == "split"
+    )
+
+
+def test_a_loss_that_is_no_number_leaves_the_others(planted, caplog):
+    settings = method_named("portfolio").settings_from({"candidates": ["sgc", "s2gc"]})
+    wild = {"learning_rate": 1e30, "batch_norm": False}
+
+    def planned_wildly(*asked):
+        return [replace(one, settings=one.settings.model_copy(update=wild)) if one.method.name in which else one
+                for one in planned(*asked)]  # fmt: skip
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gamlp.methods.portfolio.planned", planned_wildly)
+        for which, left in (({"sgc"}, "s2gc"), ({"s2gc"}, "sgc")):
+            tried = Pipeline(method_named("portfolio"), settings).fit(planted, planted.split, 0).facts["tried"]
+            assert {line["method"]: line["weight"] for line in tried} == {left: 1, **dict.fromkeys(which, 0)}
+            assert f"{which.pop()} is left out: The loss is" in caplog.text
+        which = {"sgc", "s2gc"}
+        with pytest.raises(NotFiniteError, match="The loss is"):
+            Pipeline(method_named("portfolio"), settings).fit(planted, planted.split, 0)
+
+
+def test_a_recipe_tries_what_it_names_on_all_nodes_and_with_what_the_method_has(planted):
+    own = {"method": "sgc", "tried": ["sgc", "label-propagation"], "settings": {"hops": 1, "rows": "labelled"}}
+    settings = recipe_from("mine", own).resolve(method_named("portfolio"), {"class_weight": "balanced"})
+    *_, first, second = planned(planted, planted.split, settings)
+    assert (first.method.name, first.settings.rows, first.settings.class_weight) == ("sgc", "all", "balanced")
+    assert second.method.name == "label-propagation"
 
 
 def test_a_setting_of_a_network_asks_for_the_network():

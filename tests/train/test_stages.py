@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from gamlp.errors import FormatError, SettingsError
+from gamlp.errors import FormatError, NotFiniteError
 from gamlp.graph.splits import Split
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.settings import Settings
 from gamlp.train import stage as stage_module
+from gamlp.train import stages as stages_module
 from gamlp.train.checkpoint import read_stage
 from gamlp.train.hop_source import propagation_of
 from gamlp.train.stages import StageTask, fit_stages, known_labels
@@ -20,11 +21,15 @@ SMALL = Settings(
 )  # fmt: skip
 
 
-def run(graph, settings=SMALL, seed=0, folder=None, split=None):
-    engine, split = LocalEngine(), split or graph.split
+def task_of(graph, settings=SMALL, seed=0):
+    engine = LocalEngine()
     hops = engine.propagate(graph.adjacency, graph.features, propagation_of(settings, None))
-    task = StageTask(graph.adjacency, hops, len(graph.classes), settings, engine, seed)
-    return fit_stages(task, known_labels(graph, split, task.rows, settings), folder=folder)
+    return StageTask(graph.adjacency, hops, len(graph.classes), settings, engine, seed)
+
+
+def run(graph, settings=SMALL, seed=0, folder=None, split=None):
+    task = task_of(graph, settings, seed)
+    return fit_stages(task, known_labels(graph, split or graph.split, task.rows, settings), folder=folder)
 
 
 def shuffled(graph, ids, seed=1):
@@ -144,7 +149,7 @@ def test_patience_ends_a_stage_early(planted):
 
 
 def test_a_loss_that_is_no_number_ends_with_advice(planted):
-    with pytest.raises(SettingsError, match="Lower learning_rate"):
+    with pytest.raises(NotFiniteError, match="Lower learning_rate"):
         run(planted, SMALL.model_copy(update={"learning_rate": 1e30, "batch_norm": False}))
 
 
@@ -159,6 +164,38 @@ def test_the_stage_that_is_kept_is_the_last_or_the_best_on_validation(planted):
     assert scores["best"] == scores["last"][:2]  # nothing learns from a stage that is worse than the one before
     assert scores["best"][0] > scores["best"][1]
     assert found == {"last": pytest.approx(scores["last"][2]), "best": pytest.approx(scores["best"][0])}
+
+
+@pytest.mark.parametrize("kept", ["last", "best"])
+@pytest.mark.parametrize("cut", ["ends", "rival"])
+def test_a_stage_that_is_cut_short_is_kept_only_if_it_is_better(planted, monkeypatch, kept, cut):
+    """The second of three stages ends after its first epoch: out of time, or far below another method."""
+    settings = SMALL.model_copy(update={"epochs": (12, 8, 8), "keep_stage": kept})
+    whole = run(planted, settings.model_copy(update={"epochs": (12,)}))
+    task = task_of(planted, settings)
+    known, plain = known_labels(planted, planted.split, task.rows, settings), stages_module.stage_data
+
+    def second(*asked):
+        data = plain(*asked)
+        if asked[2] is not None:
+            clock["now"] = 10.0
+        return data
+
+    clock = {"now": 0.0}
+    monkeypatch.setattr("time.monotonic", lambda: clock["now"])
+    if cut == "ends":
+        known = known._replace(ends=5.0)
+        monkeypatch.setattr(stages_module, "stage_data", second)
+    else:  # any stage is hopeless beside a rival that is always right
+        known = known._replace(rival=2.0)
+    trained = fit_stages(task, known)
+    first = trained.stages[0]["valid_accuracy"]
+    if cut == "rival":
+        assert len(trained.stages) == 1
+        return
+    assert [stage["epochs"] for stage in trained.stages] == [12, 1]
+    assert trained.stages[1]["valid_accuracy"] < first
+    np.testing.assert_array_equal(trained.logits, whole.logits)
 
 
 def test_a_stage_whose_checksums_are_no_table_is_refused(tmp_path):

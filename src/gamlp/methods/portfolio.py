@@ -4,9 +4,9 @@
 
 Candidates are fitted one after the other, the cheap ones first, each as if it stood alone; what they propagate alike
 they share. `minutes` is kept: a candidate that is likely to take longer than what is left is not begun, but for the
-first, and one that does is stopped. So is one that is far below the best so far (`train.stage.HOPELESS`). What was
-tried, what it scored and what it weighs stays with the result. From there on the mixture is one model: it predicts,
-explains, takes new nodes and lies in one file like any other.
+first, and one that does is stopped. So is one that is far below the best so far (`train.stage.HOPELESS`); one whose
+loss is no longer finite is left out. What was tried, what it scored and what it weighs stays with the result. From
+there on the mixture is one model: it predicts, explains, takes new nodes and lies in one file like any other.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from gamlp.errors import NotFiniteError
 from gamlp.methods.base import Context, FittedMethod, Method
 from gamlp.progress import log
 from gamlp.settings import TARGET, Dropout, MetricName, checked
@@ -159,8 +160,9 @@ class Portfolio(Method):
         members: list[Member] = []
         before = context.start.members if isinstance(context.start, FittedPortfolio) else []
         plan: list[tuple[Candidate, FittedMethod | None]] = [(one.candidate, one.fitted) for one in before]
+        plan = plan or [(one, None) for one in planned(graph, split, settings)]
         rival = -math.inf
-        for number, (candidate, start) in enumerate(plan or [(one, None) for one in planned(graph, split, settings)]):
+        for number, (candidate, start) in enumerate(plan):
             needed = USUAL_SHARE * (candidate.method.expected_seconds(graph, split, candidate.settings) or 0.0)
             if members and needed > ends - time.monotonic():
                 log.info("%s is left out: it would take about %.0f s.", candidate.method.name, needed)
@@ -169,7 +171,14 @@ class Portfolio(Method):
             folder = context.folder and context.folder / f"candidate-{number}"
             started = time.monotonic()
             within = replace(context, folder=folder, start=start, ends=ends, rival=rival)
-            fitted = candidate.method.fit(graph, split, candidate.settings, within)
+            try:
+                fitted = candidate.method.fit(graph, split, candidate.settings, within)
+            except NotFiniteError as error:
+                if not members and number == len(plan) - 1:
+                    raise
+                log.warning("%s is left out: %s", candidate.method.name, str(error).partition("\n")[0])
+                tried.append({**candidate.data(), "valid": None, "seconds": None})
+                continue
             member, score = judged(candidate, fitted, graph, split, context)
             members.append(member)
             if score is not None:
@@ -209,14 +218,16 @@ def planned(graph: Graph, split: Split, settings: PortfolioSettings) -> list[Can
     found = []
     for name, own in plan:
         method = method_named(name)
-        chosen_for_it = {key: value for key, value in (own | target).items() if method.takes(key)}
+        # a mixture does not tell nodes of the split from others: reliable ones are looked for among all
+        every = {"reliable_from": "all"} if method.staged else {}
+        chosen_for_it = {key: value for key, value in (every | own | target).items() if method.takes(key)}
         found.append(Candidate(method, recipe.resolve(method, chosen_for_it, outline)))
     if outline.few_labels and not settings.candidates and found:
         found[-1] = replace(found[-1], usual=True)
     for one in usual:
         method = method_named(one.method)
-        own = as_candidate(one.settings, outline)
-        found.append(Candidate(method, method.settings_from(own | target), outline.few_labels))
+        own = as_candidate(one.settings, outline) | {key: target[key] for key in target if method.takes(key)}
+        found.append(Candidate(method, method.settings_from(own), outline.few_labels))
     return found if len(split.valid) else found[-1:]  # nothing to choose by: the usual one
 
 

@@ -108,14 +108,15 @@ def for_few_labels(outline: Outline) -> dict[str, Any]:
     all of them validated alike. Labels are no input: without, validation was better on CiteSeer and PubMed, equal
     on Photo, Computers and Physics (three seeds each). Where nodes came without features, labels stay. The last stage
     is kept, as in the paper, where neighbours are few; where they are many, a stage may undo what the one before knew
-    (Computers, four points), and the best is kept.
+    (Computers, four points), and the best is kept; likewise where it was not measured, without features and with
+    relations.
     """
     return {
         "hops": 5 if outline.dense else 8, "normalization": 0.0 if outline.dense else 0.5,
         "hop_layers": 0, "hidden": 128, "head_layers": 2, "jk_layers": 1, "residual": False, "batch_norm": False,
         "labels": bool(outline.relations) or outline.bare, "label_hops": 5 if outline.dense else 10, "label_layers": 1,
         "input_dropout": 0.5, "learning_rate": 0.01, "weight_decay": 0.001, "epochs": [200, 160, 160], "patience": 80,
-        "keep_stage": "best" if outline.dense else "last", "unlabelled_rows": 500,
+        "keep_stage": "best" if outline.dense or outline.relations or outline.bare else "last", "unlabelled_rows": 500,
         "threshold": 0.7, "temperature": 0.5, "consistency_decay": 0.9, "consistency_threshold": 0.3,
     }  # fmt: skip
 

@@ -46,7 +46,7 @@ def candidates_for(outline: Outline, *, several: bool = False) -> Plan:
     Where nodes have `several` labels, methods that read one class a node are left out.
     """
     if outline.relations:
-        return [("nars", {}), ("nars-sagn", {}), ("nars-gamlp-recursive+rlu", {"reliable_from": "all"})]
+        return [("nars", {}), ("nars-sagn", {}), ("nars-gamlp-recursive+rlu", {})]
     usual = "gamlp-recursive+rlu" + ("+scr" if outline.few_labels else "")
     # one of several: what a longer look would find, another member mostly has
     soon = {"patience": 12, "unlabelled_rows": max(10_000, outline.training)}

@@ -64,10 +64,11 @@ class Recipe:
     def candidate(self, name: str) -> dict[str, Any]:
         """Return a method with all its settings of this recipe, as a portfolio keeps it.
 
-        A portfolio does not tell nodes of the split from others: reliable ones are looked for among all.
+        A portfolio does not tell nodes of the split from others: it predicts all, and reliable ones are among all.
         """
         method = method_named(name)
-        settings = self.resolve(method, {"reliable_from": "all"} if method.staged else {})
+        every = ("rows", "reliable_from") if method.staged else ("rows",)
+        settings = self.resolve(method, {key: "all" for key in every if method.takes(key)})
         return {"method": name, "settings": method.settings_data(settings)}
 
 

@@ -8,6 +8,7 @@ state needs keeping. A finished stage leaves weights, logits, attention and how 
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -98,8 +99,7 @@ def write_stage(
 def remove_stages(folder: Path) -> None:
     """Remove what a finished seed no longer needs; also where a kill came before this was done."""
     for candidate in folder.glob("candidate-*"):
-        remove_stages(candidate)
-        candidate.rmdir()
+        shutil.rmtree(candidate, ignore_errors=True)
     for file in folder.glob("stage-*"):
         forget(file)
 

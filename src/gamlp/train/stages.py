@@ -81,7 +81,8 @@ def fit_stages(task: StageTask, known: StageData, *, folder: Path | None = None)
         network, logits, weights, facts = fit_stage(task, data, stage, folder and folder / f"stage-{stage + 1}")
         networks.append(network)
         score, reliable = facts.best_score[0], len(data.reliable) + len(data.train) - len(known.train)
-        if kept is None or task.settings.keep_stage == "last" or score >= kept[0]:
+        cut = score < known.rival - HOPELESS or time.monotonic() >= known.ends  # short, perhaps: worth what it scores
+        if kept is None or score >= kept[0] or (task.settings.keep_stage == "last" and not cut):
             kept = (score, stage, logits, weights)
         history += [{"stage": stage + 1.0, **entry} for entry in facts.history]
         summary = {"epochs": facts.epoch, "best_epoch": facts.best_epoch, "reliable": reliable}
@@ -93,7 +94,7 @@ def fit_stages(task: StageTask, known: StageData, *, folder: Path | None = None)
                 "(%d nodes do not train).",
                 *(stage + 1, task.settings.threshold, len(known.candidates)),
             )
-        if score < kept[0] or score < known.rival - HOPELESS or time.monotonic() >= known.ends:
+        if cut or score < kept[0]:
             break  # what learns from a worse stage is seldom better
     assert kept is not None
     _, chosen, logits, weights = kept
