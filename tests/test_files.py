@@ -10,6 +10,7 @@ import pytest
 
 from gamlp.errors import FormatError, MissingFileError, StorageError
 from gamlp.storage import files
+from gamlp.storage.array_reader import ArrayReader
 from gamlp.storage.checksums import file_checksum, write_hashed
 from gamlp.storage.files import digest, read_array, replacing, write_array, write_json
 
@@ -48,6 +49,14 @@ def test_a_file_that_is_no_array_is_refused_by_name(tmp_path, content, words, me
     with pytest.raises(FormatError, match=words) as raised:
         read_array(tmp_path / "a.npy", memory_map=memory_map)
     assert str(tmp_path / "a.npy") in str(raised.value)
+
+
+def test_an_empty_range_of_a_file_by_columns_is_empty(tmp_path):
+    np.save(tmp_path / "a.npy", np.asfortranarray(np.ones((5, 3), np.float32)))
+    reader = ArrayReader(read_array(tmp_path / "a.npy", memory_map=True))
+    assert reader.block(2, 2, slice(0, 3)).shape == (0, 3)
+    assert reader.block(0, 5, slice(1, 1)).shape == (5, 0)
+    assert reader.block(1, 3, slice(1, 3)).tolist() == [[1, 1], [1, 1]]
 
 
 def test_a_zip_named_npy_is_refused(tmp_path):

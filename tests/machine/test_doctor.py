@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -26,11 +27,20 @@ def test_the_machine_and_its_extras(quick, tmp_path):
     done = CliRunner().invoke(app, ["doctor", "--folder", str(tmp_path), "--json"])
     found = json.loads(done.stdout)
     assert found["machine"]["threads"] <= found["machine"]["processors"]
-    assert found["machine"]["memory_free_bytes"] < found["machine"]["memory_bytes"]
+    assert found["machine"]["memory_free_bytes"] <= found["machine"]["memory_bytes"]
     assert 0 < found["machine"]["disk_free_bytes"] <= shutil.disk_usage(tmp_path).total
     assert found["constants"]["stream"] == 1e10
     assert {extra["extra"] for extra in found["extras"]} == set(facts.EXTRAS)
     assert "costs" not in found
+
+
+@pytest.mark.parametrize(("written", "expected"), [("max\n", None), ("1073741824\n", 2**30), ("9" * 19, None)])
+def test_memory_is_what_a_container_has(tmp_path, monkeypatch, written, expected):
+    (tmp_path / "memory.max").write_text(written)
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    monkeypatch.setattr(facts, "CGROUPS", (tmp_path / "memory.max", tmp_path / "not there"))
+    assert facts.memory_bytes() == (expected or machine)
+    assert facts.free_bytes() <= facts.memory_bytes()
 
 
 def test_a_prediction_for_people_and_for_programs(quick, tmp_path):

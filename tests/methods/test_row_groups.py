@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from gamlp.methods import method_named, row_groups
 from gamlp.pipeline import Pipeline
 from gamlp.propagate.engines.local import LocalEngine
 from gamlp.runs.spec import RunSpec
+from gamlp.settings import Settings
+from gamlp.train import hop_source
 
 NODES = 120
 RNG = np.random.default_rng(2)
@@ -91,6 +95,53 @@ def test_too_many_candidates_are_refused():
     with pytest.raises(SettingsError, match=r"need 156\.\d KiB; 1\.0 KiB are left"):
         row_groups.check_candidates(1000, 10, 1024)
     row_groups.check_candidates(1000, 10, None)
+
+
+FREE, PART = 2 * 10**9, 2**17
+
+
+@pytest.mark.parametrize(
+    ("change", "subsets", "width", "room", "row", "held"),
+    [
+        ({}, 0, 128, None, 2 * (3 * 128 + 2 * 10), 0),
+        ({"storage": "float32"}, 0, 128, None, 4 * (3 * 128 + 2 * 10), 0),
+        ({"labels": False}, 0, 128, None, 2 * 3 * 128, 0),
+        ({"label_weights": "residual"}, 0, 128, None, 2 * (3 * 128 + 2 * 5 * 10), 0),
+        ({"label_weights": "uniform"}, 0, 128, 10**8, 2 * (3 * 128 + 2 * 5 * 10), 4 * 4 * 10),
+        ({"label_folds": 4}, 0, 128, 10**8, 2 * (3 * 128 + 2 * 10), 4 * 4 * 10),
+        ({"combiner": "smoothing"}, 0, 128, 10**9, 2 * (3 * 128 + 2 * 10), 4 * 128),
+        ({}, 3, 64, None, 2 * (4 * 3 * 64 + 2 * 10), 0),
+        ({}, 0, 257, None, 2 * (3 * 257 + 2 * 10), 0),
+    ],
+)
+def test_how_many_rows_a_group_has(monkeypatch, change, subsets, width, room, row, held):
+    """Half of the disk is for hops; a quarter of the memory for what is made of them for all rows of a group."""
+    settings = Settings(**{"hops": 2, "label_hops": 4, "label_folds": 1, "storage": "float16"} | change)
+    monkeypatch.setattr(row_groups.shutil, "disk_usage", lambda _: SimpleNamespace(free=FREE))
+    network, context = SimpleNamespace(features=width), SimpleNamespace(classes=10)
+    like = SimpleNamespace(settings=settings, networks=[network], context=context, subsets=range(subsets))
+    expected = FREE // 2 // row
+    if held:
+        expected = min(expected, room // 4 // held)
+    assert row_groups.rows_a_group(GRAPH, like, room) == max(PART, expected // PART * PART)
+    assert expected > PART
+
+
+@pytest.mark.parametrize("method", ["gamlp-jk", "gamlp-jk+rlu"])
+def test_features_of_the_structure_are_made_once_for_all_groups(monkeypatch, method):
+    bare, made = replace(GRAPH, features=np.zeros((NODES, 0), np.float32)), []
+    how = method_named(method)
+    settings = how.settings_from({**SMALL, "threshold": 0.1, "components": 0})
+    fitted = Pipeline(how, settings, engine=LocalEngine(memory=2**24)).fit(bare, GRAPH.split, 0)
+    make = hop_source.filled_features
+    monkeypatch.setattr(
+        hop_source, "filled_features", lambda *asked, **named: (made.append(1), make(*asked, **named))[1]
+    )
+    fitted.learned.context.source._kept.clear()
+    monkeypatch.setattr(row_groups, "needs_groups", lambda *_: True)
+    monkeypatch.setattr(row_groups, "rows_a_group", lambda *_: 40)
+    assert sum(len(said.rows) for said in fitted.predict_parts(bare, split=GRAPH.split, rows=np.arange(NODES))) == NODES
+    assert made == [1]
 
 
 def test_how_many_rows_are_held():

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from gamlp.errors import StorageError
+from gamlp.errors import SettingsError, StorageError
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.propagate import LocalEngine, Normalization, Propagation, block_files
 from gamlp.propagate.block_files import Blocks
+from gamlp.propagate.spec import Job
 from gamlp.propagate.subsets import first_hops
 from gamlp.train.inputs import Inputs
 
@@ -82,21 +83,42 @@ def test_inputs_gather_the_same(hops, expected):
         assert (found is None and wanted is None) or bool((found == wanted).all())
 
 
-def test_files_go_with_the_hops(hops, scratch):
+def test_nothing_is_written_twice(hops, scratch):
     folder = next(scratch.iterdir())
-    assert sum(path.stat().st_size for path in folder.rglob("*.npy")) < 1.2 * hops.values.nbytes  # nothing twice
+    assert sum(path.stat().st_size for path in folder.rglob("*.npy")) < 1.2 * hops.values.nbytes
+
+
+def test_files_go_with_the_last_that_reads_them(scratch):
+    hops = InFourBlocks(memory=2**30).propagate_once(GRAPH, FEATURES, SPEC)
     values = hops.values
     del hops
     gc.collect()
-    assert values[:1].shape == (1, 4, 40)
-
-
-def test_nothing_is_left_when_they_are_gone(scratch):
-    hops = InFourBlocks(memory=2**30).propagate_once(GRAPH, FEATURES, SPEC)
     assert list(scratch.iterdir())
-    del hops
+    del values
     gc.collect()
     assert not list(scratch.iterdir())
+
+
+def test_the_stationary_state_is_there_before_the_blocks_take_what_is_left(scratch, monkeypatch):
+    made, find = [], Job.stationary
+    monkeypatch.setattr(Job, "stationary", lambda *asked: (made.append("X^(∞)"), find(*asked))[1])
+
+    class Engine(InFourBlocks):
+        def budget(self, job):
+            made.append("blocks")
+            return super().budget(job)
+
+    Engine(memory=2**30).propagate_once(GRAPH, FEATURES, SPEC)
+    Engine(memory=2**30).propagate_to(scratch / "hops", GRAPH, FEATURES, SPEC)
+    assert made == ["X^(∞)", "blocks"] * 2
+
+
+def test_the_rows_of_the_stationary_state_count(scratch):
+    needed = 12 * GRAPH.entries + 40 * 300 + 4 * len(ROWS) * 40
+    job = Job.of(GRAPH, FEATURES, SPEC)
+    assert job.stationary(needed).shape == (len(ROWS), 40)
+    with pytest.raises(SettingsError, match=f"for {len(ROWS)} rows"):
+        job.stationary(needed - 1)
 
 
 def test_without_a_limit_or_an_order_they_are_an_array(scratch, expected, tmp_path):

@@ -93,7 +93,7 @@ def predict_new(
     if out.resolve() in [path.resolve() for path in new]:
         raise InputError(f"--out {out} would write over what is read.\nChoose another name.")
     opened = open_beside(run, seed, graph, new, compute)
-    fitted, nodes, tally = opened.fitted, opened.new.nodes, Tally()
+    fitted, nodes, tally = opened.fitted, opened.new.nodes, Tally(scored=True)
     said = replace(opened.predict(exact=exact), rows=np.arange(nodes.nodes))  # of the table, not of the graph
     known = replace(nodes, labels=fitted.class_numbers(nodes), classes=fitted.classes)
     write_predictions_to(tables_of([said], known, tally, opened.record.method, shown, {}), out)

@@ -98,7 +98,7 @@ def predict(
         parts, promise = [said], promised_sets(fitted, said, read, coverage, own=own)
         for sentence in promise.warnings:
             log.warning(sentence)
-    tally, sets = Tally(), None if promise is None else promise.sets
+    tally, sets = Tally(scored=bool(graph.what)), None if promise is None else promise.sets
     asked: dict[str, Any] = {"seed": None if graph.what else chosen, "sets": sets, "abstain": abstain}
     shown = {"probability": probabilities, "logit": logits}
     write_predictions_to(tables_of(parts, read, tally, record.method, shown, asked), out)

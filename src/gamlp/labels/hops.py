@@ -122,6 +122,7 @@ def label_hops(
             for first, last in ranges(len(result), ROWS_AT_ONCE):
                 sees = (part_of_row[first:last] != part) | (part == 0)
                 result[first:last][sees] += hop[first:last][sees]
+            del hop  # its files go before the next ones are made
     return result
 
 

@@ -12,6 +12,7 @@ import os
 import platform
 import shutil
 import sys
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -73,18 +74,24 @@ def extras() -> list[dict[str, Any]]:
     return found
 
 
+CGROUPS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))  # versions 2, 1
+
+
 def memory_bytes() -> int | None:
-    """Return the machine's memory."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
-        return None
+    """Return the machine's memory, or what a container has of it."""
+    found = []
+    with suppress(ValueError, OSError, AttributeError):
+        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for path in CGROUPS:
+        with suppress(ValueError, OSError):  # there is no such file, or it says "max"
+            found.append(int(path.read_text(encoding="ascii")))
+    return min(found, default=None)
 
 
 def free_bytes() -> int | None:
     """Return the memory that programs could still have, files in the cache included."""
-    found = _line("/proc/meminfo", "MemAvailable:")
-    return int(found.split()[0]) * 1024 if found else None
+    found, most = _line("/proc/meminfo", "MemAvailable:"), memory_bytes()
+    return min(int(found.split()[0]) * 1024, most or sys.maxsize) if found else None
 
 
 def reset_peak() -> bool:

@@ -64,9 +64,9 @@ def training_bytes(graph: Graph, spec: RunSpec) -> int | None:
 def network_bytes(graph: Graph, split: Split, settings: Any) -> int:
     """Return about how much memory a network on hops needs at least."""
     from gamlp.storage.memory import FLOOR
-    from gamlp.train.hop_source import wanted_rows
+    from gamlp.train.hop_source import wanted_rows, width_read
 
-    width = settings.components or graph.features.shape[1]
+    width = width_read(graph, settings)
     wanted = wanted_rows(graph, split, settings)
     rows, classes = graph.nodes if wanted is None else len(wanted), len(graph.classes)
     hops, hidden = settings.hops + 1, settings.hidden
@@ -82,9 +82,9 @@ def parameters_of(graph: Graph, settings: Any) -> int:
     import torch
 
     from gamlp.model import build_network, count_parameters
-    from gamlp.train.hop_source import relation_subsets
+    from gamlp.train.hop_source import relation_subsets, width_read
 
-    width, subsets = settings.components or graph.features.shape[1], len(relation_subsets(graph, settings))
+    width, subsets = width_read(graph, settings), len(relation_subsets(graph, settings))
     with torch.device("meta"):
         network = build_network(settings, features=width, classes=max(2, len(graph.classes)), subsets=subsets)
     return count_parameters(network)

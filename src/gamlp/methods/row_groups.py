@@ -4,8 +4,10 @@ Only the nodes that may become reliable are needed in all stages but the last; t
 last network then reads the hops of one group after the other from the disk, and each part of its predictions is gone
 when the next one comes. A group is as large as the disk allows, as every group costs a propagation of its own:
 
-    disk    (K+1)·F·b + 2·C·b bytes a row of a group: blocks of hops are not joined; half of what is free is used
-    memory  4·C·R bytes for R rows, several times over; so for the R nodes that may become reliable all at once
+    disk    (K+1)·F·b bytes a row of a group, of S relation subsets S+1 times: one is joined beside the others;
+            2·C·b for the last label hop, joined from its blocks, or as often as there are label hops to be added up.
+            Half of what is free is used.
+    memory  4·C bytes a row, several times over, where label hops are dealt or added up; 4·F for X^(∞)
 """
 
 from __future__ import annotations
@@ -14,11 +16,12 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gamlp.errors import SettingsError
+from gamlp.model.registry import combiner_named
 from gamlp.progress import progress
 from gamlp.storage.sizes import format_size
 from gamlp.storage.threads import ranges
@@ -46,11 +49,14 @@ def predict_groups(
 ) -> Iterator[Prediction]:
     """Yield what the last network says of `rows`, ascending, a part at a time."""
     classes, engine = fitted.context.classes, fitted.context.source.engine
+    fitted.context.source.features(graph, fitted.settings)  # once: all groups take them up
     data = known._replace(teacher=np.zeros((0, classes), np.float32))
     if len(fitted.networks) > 1:
         check_candidates(len(known.candidates), classes, engine.room)
-        data = data_of_last(fitted.task(graph, known.candidates), known, fitted.networks)
-    groups = ranges(len(rows), rows_a_group(graph, fitted.settings, classes, engine.room))
+        task = fitted.task(graph, known.candidates, keep=engine.cache is not None)
+        data = data_of_last(task, known, fitted.networks)
+        del task  # and its hops, where no cache has them: the disk is for the groups
+    groups = ranges(len(rows), rows_a_group(graph, fitted, engine.room))
     part = rows_a_part(classes, engine.room)
     with progress("predict", total=len(rows)) as advance:
         for first, end in groups:
@@ -88,12 +94,17 @@ def check_candidates(count: int, classes: int, room: int | None) -> None:
         )
 
 
-def rows_a_group(graph: Graph, settings: Any, classes: int, room: int | None) -> int:
-    """Return how many rows' hops half of the free disk holds, and, where labels are dealt, the memory their input."""
-    width = settings.components or graph.features.shape[1]
-    hops = (settings.hops + 1) * width * (1 if settings.relations == "merged" else 2)
-    row = (hops + 2 * classes) * np.dtype(settings.storage).itemsize
+def rows_a_group(graph: Graph, fitted: FittedHopNetwork, room: int | None) -> int:
+    """Return how many rows' hops half of the free disk holds, and the memory what is made of them beside."""
+    settings, classes, width = fitted.settings, fitted.context.classes, fitted.networks[-1].features
+    hops = (settings.hops + 1) * width * (len(fitted.subsets) + 1 if fitted.subsets else 1)
+    added_up = settings.label_weights != "last"
+    labels = 2 * classes * (settings.label_hops + 1 if added_up else 1) if settings.labels else 0
+    row = (hops + labels) * np.dtype(settings.storage).itemsize
+    held = 4 * width if combiner_named(settings.combiner).needs_stationary else 0
+    if settings.labels and (added_up or settings.label_folds > 1):
+        held += COPIES * 4 * classes
     count = shutil.disk_usage(tempfile.gettempdir()).free // 2 // row
-    if settings.label_folds > 1 and room is not None:
-        count = min(count, room // 4 // (COPIES * 4 * classes))
+    if room is not None and held:
+        count = min(count, room // 4 // held)
     return max(ROWS_A_PART, int(count) // ROWS_A_PART * ROWS_A_PART)

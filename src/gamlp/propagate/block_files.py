@@ -91,8 +91,9 @@ class Blocks:
 
 def write_hops(engine: Engine, job: Job, folder: Path, key: str) -> Hops:
     """Have the engine compute the blocks that are missing and put the whole in its place; `key` names what it is."""
-    budget, stationary = engine.budget(job), job.stationary(engine.room)
-    _check_space(folder, job, times=2)
+    stationary = job.stationary(engine.room)  # before the blocks: they take what is left
+    budget = engine.budget(job)
+    _check_space(folder, job, times=2, remedy="Ask for fewer rows, store hops as float16, or choose another disk.")
     files = BlockFiles(folder.with_name(f"{folder.name}.partial"), job, budget)
     try:
         with locked(folder):
@@ -116,22 +117,25 @@ def write_blocks(engine: Engine, job: Job, folder: Path) -> Hops:
 
     Of rows in order alone.
     """
-    budget, stationary = engine.budget(job), job.stationary(engine.room)
-    _check_space(folder, job, times=1)
+    remedy = "Free some space, or name a folder on a larger disk by TMPDIR, and run again."
+    stationary = job.stationary(engine.room)
+    budget = engine.budget(job)
+    _check_space(folder, job, times=1, remedy=remedy)
     files = BlockFiles(folder, job, budget)
-    with disk_errors(f"{folder} could not be written", "Free some space and run again."):
+    with disk_errors(f"{folder} could not be written", remedy):
         budget = files.compute(engine, budget, key="")
-    return Hops(cast(Array, files.blocks(budget.blocks)), job.spec.rows, stationary)
+        blocks = files.blocks(budget.blocks)
+    return Hops(cast(Array, blocks), job.spec.rows, stationary)
 
 
-def _check_space(folder: Path, job: Job, *, times: int) -> None:
+def _check_space(folder: Path, job: Job, *, times: int, remedy: str) -> None:
     """Refuse to begin what the disk cannot hold: twice the result, where blocks are joined."""
     needed = times * job.rows * len(job.spec.kept_hops) * job.width * np.dtype(job.spec.storage).itemsize
     free = shutil.disk_usage(next(place for place in (folder, *folder.parents) if place.exists())).free
     if needed > free:
         raise StorageError(
             f"{folder} needs {format_size(needed)} of the disk while it is made, {format_size(free)} are free.\n"
-            "Ask for fewer rows (--rows labelled), store hops as float16, or choose another disk."
+            f"{remedy}"
         )
 
 

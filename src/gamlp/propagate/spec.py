@@ -128,12 +128,12 @@ class Job:
             return None
         from gamlp.propagate.stationary import stationary_features
 
-        needed = 12 * self.adjacency.entries + 40 * self.adjacency.nodes
+        needed = 12 * self.adjacency.entries + 40 * self.adjacency.nodes + 4 * self.rows * self.width
         if memory is not None and needed > memory:
             raise SettingsError(
-                f"X^(∞) needs {format_size(needed)} to find the connected components, "
+                f"X^(∞) needs {format_size(needed)} to find the connected components and for {self.rows:,} rows, "
                 f"{format_size(memory)} were given.\n"
                 "Give more memory, or use a combiner other than smoothing."
             )
         found = stationary_features(self.adjacency, self.columns, self.spec.normalization, rows=self.spec.rows)
-        return found.astype(self.spec.storage)
+        return found.astype(self.spec.storage, copy=False)

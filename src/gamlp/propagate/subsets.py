@@ -13,13 +13,9 @@ all its hops would be zero.
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import chain, combinations
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -31,6 +27,8 @@ from gamlp.propagate.engines.base import Engine
 from gamlp.propagate.hops import Hops
 from gamlp.propagate.spec import Propagation
 from gamlp.storage.files import Array
+from gamlp.storage.scratch import removed_with, scratch_folder
+from gamlp.storage.sizes import format_size
 
 Subset = tuple[str, ...]
 MOST_LISTED = 16  # relations, up to which all subsets are written down
@@ -129,14 +127,14 @@ class Shelf:
 
 
 def subset_hops(
-    engine: Engine, graph: HeteroGraph, columns: Any, subsets: Sequence[Subset], spec: Propagation, *, budget: float
+    engine: Engine, graph: HeteroGraph, columns: Any, subsets: Sequence[Subset], spec: Propagation, *, budget: int
 ) -> Hops:
-    """Return the hops of spec.rows over every subset; more than `budget` GiB of them stay on disk."""
+    """Return the hops of spec.rows over every subset; more than `budget` bytes of them stay on disk."""
     rows = np.arange(graph.nodes) if spec.rows is None else spec.rows
     shape = (len(rows), len(subsets), spec.hops + 1, columns.shape[1])
-    fits = np.prod(shape, dtype=np.float64) * np.dtype(spec.storage).itemsize <= budget * 2**30
+    fits = np.prod(shape, dtype=np.float64) * np.dtype(spec.storage).itemsize <= budget
     stack = np.empty(shape, spec.storage) if fits else None
-    scratch = None if fits or engine.cache else Path(tempfile.mkdtemp(prefix="gamlp-hops-"))
+    scratch = None if fits or engine.cache else scratch_folder("gamlp-hops")
     engine = replace(engine, cache=scratch or engine.cache)
     parts: list[Array] = []
     limit = np.zeros((len(rows), columns.shape[1]), np.float32) if spec.stationary else None
@@ -154,8 +152,8 @@ def subset_hops(
     if stack is not None:
         return Hops(stack, rows, limit)
     if scratch is not None:  # it goes when no shelf has the parts any more
-        weakref.finalize(parts[0], shutil.rmtree, scratch, ignore_errors=True)
-    log.warning("The hops of the subsets need more than %g GiB: they stay on disk.", budget)
+        removed_with(parts[0], scratch)
+    log.warning("The hops of the subsets need more than %s: they stay on disk.", format_size(budget))
     return Hops(cast(Array, Shelf(parts)), rows, limit)  # read through `shelf_of`
 
 

@@ -30,8 +30,9 @@ Beside = tuple[Sequence[object], Array]  # names, and a column (R, ) of each
 class Tally:
     """What is told of predictions when they are written: how many, how sure, how good where the truth is known."""
 
-    def __init__(self) -> None:
-        self.nodes, self.confidence = 0, 0.0
+    def __init__(self, *, scored: bool) -> None:
+        """`scored`: what is said of nodes whose class is known is held, (n, C), for the metrics."""
+        self.nodes, self.confidence, self.scored = 0, 0.0, scored
         self.truths: list[Array] = []
         self.said: list[Array] = []
 
@@ -41,7 +42,7 @@ class Tally:
         known = kind.known(truth)
         self.nodes += len(rows)
         self.confidence += float(kind.sureness(probabilities).sum(dtype=np.float64))
-        if known.any():
+        if self.scored and known.any():
             self.truths.append(truth[known])
             self.said.append(probabilities[known])
 

@@ -75,7 +75,7 @@ class ArrayReader:
         found, item = buffer[: width * count], array.dtype.itemsize
         whole, size = found.view(np.uint8).data, count * item
         offsets = [(column * self.shape[0] + first) * item for column in range(columns.start, columns.stop)]
-        self._read([whole[at : at + size] for at in range(0, width * size, max(1, size))], offsets)
+        self._read([whole[number * size : (number + 1) * size] for number in range(width)], offsets)
         return found.reshape(width, count).T
 
     def bytes_a_row(self, width: int) -> int:

@@ -23,7 +23,7 @@ from gamlp.graph.graph import Graph, check_features
 from gamlp.graph.hetero import HeteroGraph, from_neighbours
 from gamlp.progress import log
 from gamlp.propagate.engines.base import Engine
-from gamlp.propagate.structure import structure_features
+from gamlp.propagate.structure import structure_features, width_of_structure
 from gamlp.storage.files import Array, digest, read_array
 
 
@@ -33,6 +33,19 @@ def filled_features(graph: Graph, settings: Any, engine: Engine, *, cache: Path 
         apart = getattr(settings, "structure", "sum") == "apart"
         return structure_features(engine, graph.adjacency, graph.names, apart=apart)
     return check_filling(graph, settings, cache=cache)()
+
+
+def filled_width(graph: Graph, settings: Any) -> int:
+    """Return how many features there will be, F', without making any."""
+    width = int(graph.features.shape[1])
+    if not width and (settings.featureless != "embeddings" or not graph.types):
+        return width_of_structure(apart=getattr(settings, "structure", "sum") == "apart")
+    if settings.featureless != "embeddings" or all(kind.described for kind in graph.types):
+        return width
+    typed = graph.need_relations()
+    if settings.embedding_file:
+        return max(width, int(embedding_rows(Path(settings.embedding_file)).shape[-1]))
+    return max(width, embedding_settings(typed, settings).dimension)
 
 
 def check_filling(graph: Graph, settings: Any, *, cache: Path | None = None) -> Callable[[], Array]:
@@ -57,7 +70,7 @@ def embedding_settings(graph: HeteroGraph, settings: Any) -> EmbeddingSettings:
 
 def given_embeddings(graph: HeteroGraph, path: Path) -> Array:
     """Read embeddings made elsewhere, (N, d): a .npy, or the folder that gamlp embed made."""
-    rows = read_array(path / "entities.npy" if path.is_dir() else path, memory_map=True)
+    rows = embedding_rows(path)
     if rows.ndim != 2 or len(rows) != graph.nodes:
         order = ", ".join(f"{kind.nodes:,} of {kind.name}" for kind in graph.types)
         raise ShapeError(
@@ -66,6 +79,11 @@ def given_embeddings(graph: HeteroGraph, path: Path) -> Array:
         )
     check_features(rows, graph.nodes)
     return rows
+
+
+def embedding_rows(path: Path) -> Array:
+    """Map what is in the file, or in the folder that gamlp embed made."""
+    return read_array(path / "entities.npy" if path.is_dir() else path, memory_map=True)
 
 
 def trained_embeddings(graph: HeteroGraph, settings: EmbeddingSettings, *, cache: Path | None) -> Array:

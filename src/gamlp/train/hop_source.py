@@ -32,7 +32,7 @@ from gamlp.propagate.subsets import Subset, first_hops, subset_hops, subsets_of
 from gamlp.settings import Settings
 from gamlp.storage.files import Array, digest
 from gamlp.train.distributed import ranks
-from gamlp.train.featureless import filled_features
+from gamlp.train.featureless import filled_features, filled_width
 
 Anything = TypeVar("Anything")
 Subsets = tuple[Subset, ...]
@@ -104,8 +104,9 @@ class HopSource:
         if not subsets:
             propagate = self.engine.propagate_once if self.once else self.engine.propagate
             return propagate(graph.adjacency, scaling.seen(features), spec)
-        typed = graph.need_relations()
-        return subset_hops(self.engine, typed, scaling(features), subsets, spec, budget=settings.subset_memory)
+        typed, budget, room = graph.need_relations(), int(settings.subset_memory * 2**30), self.engine.room
+        budget = budget if room is None else min(budget, room // 4)
+        return subset_hops(self.engine, typed, scaling(features), subsets, spec, budget=budget)
 
     def _keep(
         self, what: str, same: tuple[object, ...], equal: tuple[object, ...], make: Callable[[], Anything]
@@ -148,6 +149,11 @@ def label_propagation_of(settings: Settings, rows: Array | None) -> Propagation:
     """Return how the labels are propagated: the last hop is kept."""
     normalization = Normalization(settings.label_normalization, settings.label_self_loops)
     return Propagation(settings.label_hops, normalization, rows, keep="last", storage=settings.storage)
+
+
+def width_read(graph: Graph, settings: Settings) -> int:
+    """Return how many features a network reads of a graph, F, before anything is made or measured."""
+    return settings.components or filled_width(graph, settings)
 
 
 def featureless_key(settings: Any) -> str:

@@ -168,7 +168,7 @@ class MappedRows:
 
     def __init__(self, whole: Array | Blocks, hops: int) -> None:
         self.whole, self.hops = whole, hops
-        self._source = ArrayReader(whole)
+        self._source = None if isinstance(whole, Blocks) else ArrayReader(whole)
 
     def take(self, rows: Array) -> Array:
         """Return values[rows]; in whatever order and however often they are named."""
@@ -180,12 +180,19 @@ class MappedRows:
         def read(share: int) -> None:
             for start, stop in zip(starts[share::THREADS].tolist(), stops[share::THREADS].tolist(), strict=True):
                 if stop > start:
-                    self._source.rows(int(wanted[start]), int(wanted[stop - 1]) + 1, out[start:stop])
+                    self._read(int(wanted[start]), out[start:stop])
 
         with workers(THREADS) as run:
             run([partial(read, share) for share in range(THREADS)])
         found = out if len(wanted) == len(rows) and bool((place[1:] > place[:-1]).all()) else out[place]
         return found[..., : self.hops, :]
+
+    def _read(self, first: int, out: Array) -> None:
+        """Fill `out` with the rows from the first on."""
+        if isinstance(self.whole, Blocks):
+            self.whole.read(first, out)
+        elif self._source is not None:
+            self._source.rows(first, first + len(out), out)
 
 
 def mapped_rows(values: Any, *, limit: int | None = None) -> MappedRows | None:
