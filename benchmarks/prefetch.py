@@ -3,10 +3,10 @@
     python benchmarks/prefetch.py --json                                        rows at random
     python benchmarks/prefetch.py --graph DIR --columns 16 64 112 --json        the rows of a graph
 
-The kernel that propagates is compiled with other distances (`kernels.ahead`) and for rows of 8 to 128 columns, 32 to
-512 bytes, and reads rows from a state, at random from 256 MiB of it, on one thread. Nanoseconds of the processor for
-an entry, the least of some turns, as others may use the machine at the same time. Tells whether the distances, which
-were chosen on one processor, suit another; `gamlp doctor` measures the widths themselves.
+The kernel that propagates is compiled with other distances (`kernels.prefetch_distances`) and for rows of 8 to 128
+columns, 32 to 512 bytes, and reads rows from a state, at random from 256 MiB of it, on one thread. Nanoseconds of the
+processor for an entry, the least of some turns, as others may use the machine at the same time. Tells whether the
+distances, which were chosen on one processor, suit another; `gamlp doctor` measures the widths themselves.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--graph", type=Path, help="a graph directory")
     options = parser.parse_args()
     found = {width: of_width(width, options.repeats, options.graph) for width in options.columns}
-    used = {width: kernels.ahead(4 * width) for width in options.columns}
+    used = {width: kernels.prefetch_distances(4 * width) for width in options.columns}
     result = {"processor": processor_name(), "widest": kernels.widest_block(), "used": used, "nanoseconds": found}
     print(json.dumps(result) if options.json else json.dumps(result, indent=2))
 
@@ -55,7 +55,7 @@ def of_width(width: int, repeats: int, graph: Path | None) -> dict[str, float]:
     seconds: dict[Any, list[float]] = {distances: [] for distances in DISTANCES}
     for turn in range(repeats + 1):  # the first compiles
         for distances, loop in loops.items():
-            with ahead(distances):
+            with compiled_with(distances):
                 began = time.process_time()
                 loop(chunk, x, False, out, LONGEST, 0, rows, kernels.quads(width))
                 seconds[distances] += [time.process_time() - began] if turn else []
@@ -79,9 +79,9 @@ def compiled() -> Any:
     return numba.njit(nogil=True)(kernels.sum_rows.py_func)  # type: ignore[attr-defined]
 
 
-def ahead(distances: tuple[int, ...]) -> Any:
+def compiled_with(distances: tuple[int, ...]) -> Any:
     """Let the kernels ask so many entries ahead."""
-    return mock.patch.object(kernels, "ahead", lambda _: distances)
+    return mock.patch.object(kernels, "prefetch_distances", lambda _: distances)
 
 
 if __name__ == "__main__":

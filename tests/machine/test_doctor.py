@@ -103,7 +103,7 @@ def test_a_third_state_is_measured_where_memory_allows_for_it():
 
 def test_neighbours_are_drawn_as_graphs_have_them():
     """√0.01 of the draws are of one node in a hundred, as ∫₀^0.01 du / (2√u) = 0.1; ids are scattered, not in order."""
-    found = np.bincount(measure.neighbours(1000, 200_000), minlength=1000)
+    found = np.bincount(measure.skewed_neighbours(1000, 200_000), minlength=1000)
     often = np.sort(found)[::-1]
     assert len(found) == 1000
     assert often[:10].sum() / 200_000 == pytest.approx(0.1, abs=0.005)

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from gamlp.storage.threads import SPINS, background, prefetch, rest_soon
+from gamlp.storage.threads import SPIN_COUNT, background, limit_openmp_spin, prefetch
 
 
 def test_items_come_in_order_and_one_is_made_ahead():
@@ -54,7 +54,7 @@ def test_an_error_in_the_background_is_raised_at_the_end():
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ({}, {"GOMP_SPINCOUNT": SPINS}),
+        ({}, {"GOMP_SPINCOUNT": SPIN_COUNT}),
         ({"GOMP_SPINCOUNT": "7"}, {"GOMP_SPINCOUNT": "7"}),
         ({"OMP_WAIT_POLICY": "ACTIVE"}, {"OMP_WAIT_POLICY": "ACTIVE"}),
     ],
@@ -65,7 +65,7 @@ def test_products_threads_sleep_soon_unless_the_environment_says_how_they_wait(m
         monkeypatch.delenv(name)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    rest_soon()
+    limit_openmp_spin()
     assert {name: os.environ[name] for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY") if name in os.environ} == found
 
 
@@ -74,4 +74,4 @@ def test_the_command_line_says_so_before_torch_is_there():
     program += "finally: print(os.environ['GOMP_SPINCOUNT'])"
     plain = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
     done = subprocess.run([sys.executable, "-c", program], env=plain, capture_output=True, text=True, check=True)
-    assert [done.stdout.split()[0], done.stdout.split()[-1]] == ["False", SPINS]
+    assert [done.stdout.split()[0], done.stdout.split()[-1]] == ["False", SPIN_COUNT]

@@ -26,7 +26,7 @@ from gamlp.cli.serve import serve
 from gamlp.cli.train import config, train, tune
 from gamlp.cli.update import update
 from gamlp.errors import GamlpError, InputError, Interrupted, MissingExtraError
-from gamlp.storage.threads import rest_soon
+from gamlp.storage.threads import limit_openmp_spin
 
 COMMANDS: dict[Callable[..., Answer], str] = {
     train: "Examples: gamlp train debian · gamlp train edges.parquet nodes.parquet --column label=topic · "
@@ -92,7 +92,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     SIGTERM, by which systems end a job, is taken as Ctrl-C is. With --json, what was refused is a JSON object too.
     """
-    rest_soon()
+    limit_openmp_spin()
     words = sys.argv[1:] if arguments is None else arguments
     as_json, code = "--json" in words, 0
     try:

@@ -66,7 +66,7 @@ def seconds_an_entry(x: Array, run: Run) -> float:
     """Return the seconds that one entry of a hop costs which reads from this state."""
     run([partial(x[a:b].fill, 1) for a, b in ranges(len(x), 2**24 // x[:1].nbytes)])
     rows = READ_BYTES // (x[:1].nbytes * DEGREE)
-    indices = neighbours(len(x), rows * DEGREE)
+    indices = skewed_neighbours(len(x), rows * DEGREE)
     indptr = np.arange(rows + 1, dtype=np.int64) * DEGREE
     out, scale = empty((rows, x.shape[1]), np.float32), np.ones(rows, np.float32)
     hop = partial(kernels.sum_rows, (0, 0, indptr, indices, None, scale), x, False, out, DEGREE)
@@ -74,7 +74,7 @@ def seconds_an_entry(x: Array, run: Run) -> float:
     return best(lambda: run(tasks), 3, LEAST_SECONDS) / len(indices)
 
 
-def neighbours(nodes: int, count: int) -> Array:
+def skewed_neighbours(nodes: int, count: int) -> Array:
     """Draw ids with probability ∝ 1/√rank, the ranks scattered over the ids: a tenth of them are one node in a hundred.
 
     Nobody's graph has neighbours drawn evenly, and caches hold the rows of those that many share.

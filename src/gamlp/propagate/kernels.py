@@ -43,7 +43,7 @@ def quads(columns: int) -> Shape:
     return (0,) * (columns // QUAD)
 
 
-def ahead(row: int) -> tuple[int, ...]:
+def prefetch_distances(row: int) -> tuple[int, ...]:
     """Return how many entries lie between asking for a row of so many bytes and adding it (`benchmarks/prefetch.py`).
 
     Of narrow rows more are under way at a time. A request may be dropped, so it is put again where that pays: for every
@@ -187,7 +187,7 @@ def _emit_gather(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     add = _adder(context, builder, weighting, arguments[1], kind)
     final = builder.sub(indices.nitems, _INDEX(1))
     with cgutils.for_range_slice(builder, arguments[2], arguments[3], _INDEX(1), _INDEX) as (entry, _):
-        for distance in ahead(len(sums) * source.bytes):
+        for distance in prefetch_distances(len(sums) * source.bytes):
             later = builder.add(entry, _INDEX(distance))
             later = builder.select(builder.icmp_signed("<", later, final), later, final)
             source.prefetch(_neighbour(builder, indices, later), len(sums))

@@ -16,7 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-SPINS = "30000"  # turns of a loop: a millisecond or two
+SPIN_COUNT = "30000"  # turns of a loop: a millisecond or two
 
 Item = TypeVar("Item")
 Task = Callable[[], Any]
@@ -30,14 +30,14 @@ def available() -> int:
     return max(1, min(processors, int(limit))) if limit.isdigit() else processors
 
 
-def rest_soon() -> None:
+def limit_openmp_spin() -> None:
     """Let the threads of torch's products sleep soon after one; to be called before torch is imported.
 
     By default libgomp's wait for the next product in a loop, for many milliseconds where a turn is slow, as on Intel's
     processors, and meanwhile other threads, ours too, have a processor less. What the environment says comes first.
     """
     if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault("GOMP_SPINCOUNT", SPINS)
+        os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)
 
 
 @contextmanager

@@ -60,13 +60,13 @@ class HopSource:
     `work` is a folder for what is worth keeping without a cache, such as trained embeddings.
     """
 
-    def __init__(self, engine: Engine, *, work: Path | None = None, once: bool = False) -> None:
-        self.engine, self.work, self.once = engine, work, once
+    def __init__(self, engine: Engine, *, work: Path | None = None, single_pass: bool = False) -> None:
+        self.engine, self.work, self.single_pass = engine, work, single_pass
         self._kept: list[Made] = []
 
     def transient(self) -> HopSource:
         """Return the same, with the features it has, for hops that are read once, in order, and then gone."""
-        other = HopSource(self.engine.transient(), work=self.work, once=True)
+        other = HopSource(self.engine.transient(), work=self.work, single_pass=True)
         other._kept = [made for made in self._kept if made.what == "features"]
         return other
 
@@ -102,7 +102,7 @@ class HopSource:
     def _compute(self, graph: Graph, settings: Settings, spec: Propagation, scaling: Scaling, subsets: Subsets) -> Hops:
         features = self.features(graph, settings)
         if not subsets:
-            propagate = self.engine.propagate_once if self.once else self.engine.propagate
+            propagate = self.engine.propagate_once if self.single_pass else self.engine.propagate
             return propagate(graph.adjacency, scaling.seen(features), spec)
         typed, budget, room = graph.need_relations(), int(settings.subset_memory * 2**30), self.engine.room
         budget = budget if room is None else min(budget, room // 4)
