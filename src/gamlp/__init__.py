@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gamlp.lazy import lazy_imports
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"
 
 __all__ = [
     "GAMLPClassifier",
