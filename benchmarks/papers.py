@@ -80,11 +80,13 @@ def run(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     predicted = predictions({**facts, **size}, doctor, steps["train"]["result"]["parameters"], fixed, options)
     for name, step in steps.items():
         step["fixed_seconds"], step["predicted_seconds"] = fixed[name], predicted.get(name)
-        step["command_result"] = step.pop("result")
+        told = step.pop("result").items()
+        step["command_result"] = {key: value for key, value in told if isinstance(value, int | float)}  # no paths
     asked = {name: getattr(options, name) for name in ("scale", "memory", "epochs", "hidden", "storage")}
     return {
         **asked, **size, "entries": facts["entries"], "limit_bytes": parse_size(options.memory), "steps": steps,
-        "machine": doctor["machine"], "constants": doctor["constants"],
+        "machine": {key: value for key, value in doctor["machine"].items() if key != "folder"},
+        "constants": doctor["constants"],
     }  # fmt: skip
 
 

@@ -37,7 +37,7 @@ from gamlp.targets.metrics import mean_and_std
 
 HERE = Path(__file__).parent.parent
 RECORDS = HERE / "benchmarks" / "recorded"
-PAGES = [HERE / "docs" / f"{name}.md" for name in ("results", "methods", "paper", "own-graph", "trust")]
+PAGES = [HERE / "docs" / f"{name}.md" for name in ("results", "methods", "paper", "own-graph", "scale", "trust")]
 PLACE = re.compile(r"(<!-- (?:recorded: (\S+)|systems) -->\n).*?(<!-- end -->)", re.DOTALL)
 LARGE = ("ogbn-products", "ogbn-papers100M", "ogbn-mag")  # whose files are not on the machine of the records
 HEADER = ("in the paper", "method", "equation", "compared by", "test, %: graph published → here")
@@ -107,20 +107,24 @@ def table(name: str) -> str:
     result: Any = json.loads((RECORDS / name).read_text())
     if isinstance(result, list):
         return steps(result)
-    if "rows" in result:
-        kinds = {
-            "kind": portfolio, "base_rate": targets, "version": versions, "system": times_to_accuracy,
-            "kept": kept_stages,
-        }  # fmt: skip
-        return next(made for key, made in kinds.items() if key in result["rows"][0])(result)
-    if "modules" in result:
-        return mutants(result)
+    kinds = {"limit_bytes": whole_recipe, "modules": mutants, "rows": by_rows}
+    made = next((made for key, made in kinds.items() if key in result), None)
+    if made is not None:
+        return made(result)
     if all("trained" in row for row in result.values()):
         return own_tables(result)
     if "cells" not in result:
         return benchmark(result)
     body = markdown(result).partition("\n\n")[2]  # without the title, which the page has
     return re.sub(r"^## ", "### ", body, flags=re.MULTILINE)
+
+
+def by_rows(result: dict[str, Any]) -> str:
+    """Return the table of a benchmark that keeps its rows as they are finished."""
+    kinds = {
+        "kind": portfolio, "base_rate": targets, "version": versions, "system": times_to_accuracy, "kept": kept_stages,
+    }  # fmt: skip
+    return next(made for key, made in kinds.items() if key in result["rows"][0])(result)
 
 
 def benchmark(result: dict[str, Any]) -> str:
@@ -246,6 +250,20 @@ def kept_stages(result: dict[str, Any]) -> str:
         lines.append([graph, "many" if rows[0]["dense"] else "few", f"{fmean(last):.2f}", f"{fmean(best):.2f}", apart])
     header = ("graph", "neighbours", "the last, %", "the best, %", "the last above the best")
     return markdown_table(header, lines) + "\n"
+
+
+def whole_recipe(result: dict[str, Any]) -> str:
+    """Return what every step of papers100M's recipe took, and what the cost model says of it."""
+    names = {"train": "train, four stages", "predict labelled": "predict, the labelled nodes",
+             "predict all": "predict, all nodes, to Parquet", "import": "import from the raw files"}  # fmt: skip
+    lines = []
+    for name, step in result["steps"].items():
+        model, seconds = step["predicted_seconds"], step["seconds"]
+        said = ("", "") if model is None else (f"{model:,.0f}", f"{seconds / model:.2f}")
+        lines.append([names.get(name, name), f"{seconds:,.0f}", f"{step['cpu_seconds']:,.0f}", *said,
+                      f"{step['peak_bytes'] / 2**20:,.0f} MiB"])  # fmt: skip
+    limit = f"peak memory, of {result['limit_bytes'] / 2**20:,.0f} MiB"
+    return markdown_table(("step", "seconds", "of one processor", "the model", "ratio", limit), lines) + "\n"
 
 
 def mutants(result: dict[str, Any]) -> str:

@@ -2,7 +2,9 @@
 
     GamlpError
     ├── InputError         what came in cannot be used; the command line ends with code 2
-    │   └── MissingFileError, FormatError, ShapeError, IdError, NotFiniteError, LabelError, SplitError, SettingsError
+    │   ├── MissingFileError, FormatError, ShapeError, IdError, LabelError, SplitError, SettingsError
+    │   └── NotFiniteError
+    │       └── DivergedError
     └── Interrupted, MissingExtraError, AddressError, ClusterError, StorageError, VerificationError
 
 A message has two parts: what was found, with numbers, and on the next line what was expected or what to do.
@@ -41,6 +43,10 @@ class IdError(InputError):
 
 class NotFiniteError(InputError):
     """NaN or infinity where a number is needed."""
+
+
+class DivergedError(NotFiniteError):
+    """A training's loss is no longer a number."""
 
 
 class LabelError(InputError):

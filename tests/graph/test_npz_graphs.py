@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -122,10 +124,22 @@ def test_one_flipped_byte_of_a_mapped_member(path, monkeypatch):
     monkeypatch.setattr(npz_arrays, "MAP_FROM", 100)
     np.savez(path, values=np.arange(1000.0))
     assert read_member(path, "values")[999] == 999  # whole: not looked at again until the file changes
-    raw = bytearray(path.read_bytes())
+    raw, before = bytearray(path.read_bytes()), path.stat().st_mtime_ns
     raw[4000] ^= 1
     path.write_bytes(raw)
+    os.utime(path, ns=(before, before + 10**9))  # clocks of files may be slow
     with pytest.raises(FormatError, match=r"graph\.npz.*CRC"):
+        read_member(path, "values")
+
+
+def test_a_mapped_member_that_declares_more_than_the_file_has_is_refused(path, monkeypatch):
+    monkeypatch.setattr(npz_arrays, "MAP_FROM", 100)
+    np.savez(path, values=np.zeros(1000))
+    raw = bytearray(path.read_bytes())
+    at = raw.rindex(b"PK\x01\x02")  # the entry in the central directory: its sizes, packed and not, are at 20 and 24
+    raw[at + 20 : at + 28] = (2**31).to_bytes(4, "little") * 2
+    path.write_bytes(raw)
+    with pytest.raises(FormatError, match=r"declares 2,147,483,648 bytes, 8,\d+ are left"):
         read_member(path, "values")
 
 

@@ -123,7 +123,7 @@ def test_how_many_rows_a_group_has(monkeypatch, change, subsets, width, room, ro
     expected = FREE // 2 // row
     if held:
         expected = min(expected, room // 4 // held)
-    assert row_groups.rows_a_group(GRAPH, like, room) == max(PART, expected // PART * PART)
+    assert row_groups.rows_a_group(like, room) == max(PART, expected // PART * PART)
     assert expected > PART
 
 

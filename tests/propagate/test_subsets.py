@@ -109,12 +109,12 @@ def test_temporary_files_go_with_the_hops(graph, tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     spec = Propagation(2, MEAN, rows=np.arange(4))
     found = subset_hops(LocalEngine(), graph, graph.features, SUBSETS, spec, budget=100)
-    assert len(list(tmp_path.glob(".gamlp-hops.*"))) == 1
+    assert len(list(tmp_path.glob(".gamlp-hops-*"))) == 1
     fewer = first_hops(found, 2)
     del found
     assert fewer.take(np.arange(4)).shape == (4, 4, 2, 2)
     del fewer
-    assert not list(tmp_path.glob(".gamlp-hops.*"))
+    assert not list(tmp_path.glob(".gamlp-hops-*"))
 
 
 @pytest.mark.parametrize("seed", range(5))

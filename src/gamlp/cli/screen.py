@@ -209,14 +209,14 @@ def bars() -> Iterator[Reporter]:
     """Yield a reporter that draws one bar per piece of work, nested ones beneath."""
     from rich import progress as rich
 
-    words = rich.TextColumn("{task.description}"), rich.BarColumn(bar_width=24), rich.MofNCompleteColumn()
+    words = rich.TextColumn("{task.description}", markup=False), rich.BarColumn(bar_width=24), rich.MofNCompleteColumn()
     times = rich.TimeElapsedColumn(), rich.TextColumn("left"), rich.TimeRemainingColumn()
-    columns = *words, *times, rich.TextColumn("{task.fields[note]}")
+    columns = *words, *times, rich.TextColumn("{task.fields[note]}", markup=False)
     with rich.Progress(*columns, console=console, transient=True) as drawn:
 
         @contextmanager
         def bar(description: str, total: float | None) -> Iterator[Advance]:
-            task = drawn.add_task(description, total=total, note="")
+            task = drawn.add_task(printable(description), total=total, note="")
             try:
                 yield lambda steps=1, note="": drawn.update(task, advance=steps, **({"note": note} if note else {}))
             finally:

@@ -111,7 +111,7 @@ def tried_table(tried: list[dict[str, Any]], metric: Any) -> Any:
     for line in tried:
         done = line["seconds"] is not None
         share = f"{line['weight']:.2f}" if line["weight"] else "–"
-        took = f"{line['seconds']:.1f}" if done else "no time"
+        took = f"{line['seconds']:.1f}" if done else line.get("why", "no time")
         made.add_row(line["method"], metric.text(line["valid"]) if done else "–", share, took)
     return made
 

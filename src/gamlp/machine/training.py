@@ -10,7 +10,8 @@ Epochs are the most there can be: early stopping ends sooner. Propagation and la
 
 Memory, in float32: 5·P for weights, gradients, Adam's two and the best weights; of a row of a batch, (K+1)·(6·F + 12·H)
 where each hop has a net, else (K+1)·6·F + 14·H, as measured with the published networks, within a quarter; of every
-predicted row, C four times over; 24 bytes a node; and Python with its libraries. A step cannot be cut, so this is the
+predicted row, C four times over; the hops of relation subsets, or `subset_memory` of them; 24 bytes a node; and Python
+with its libraries. A step cannot be cut, so this is the
 least that `--memory` can be kept with; propagation takes what is left.
 """
 
@@ -64,7 +65,7 @@ def training_bytes(graph: Graph, spec: RunSpec) -> int | None:
 def network_bytes(graph: Graph, split: Split, settings: Any) -> int:
     """Return about how much memory a network on hops needs at least."""
     from gamlp.storage.memory import FLOOR
-    from gamlp.train.hop_source import wanted_rows, width_read
+    from gamlp.train.hop_source import relation_subsets, wanted_rows, width_read
 
     width = width_read(graph, settings)
     wanted = wanted_rows(graph, split, settings)
@@ -74,7 +75,9 @@ def network_bytes(graph: Graph, split: Split, settings: Any) -> int:
     batch = min(settings.batch_size, rows) * (row + 4 * classes) * (2 if settings.consistency else 1)
     smoothed = 6 if settings.correct_and_smooth else 4
     floats: int = 5 * parameters_of(graph, settings) + batch + smoothed * rows * classes
-    return FLOOR * 2 // 3 + 24 * graph.nodes + 4 * floats
+    value = 2 if settings.storage == "float16" else 4
+    subsets = value * len(relation_subsets(graph, settings)) * rows * hops * width
+    return int(FLOOR * 2 // 3 + 24 * graph.nodes + 4 * floats + min(subsets, settings.subset_memory * 2**30))
 
 
 def parameters_of(graph: Graph, settings: Any) -> int:

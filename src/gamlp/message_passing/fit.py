@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from gamlp.errors import NotFiniteError
+from gamlp.errors import DivergedError
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
 from gamlp.message_passing.network import Network, build
@@ -90,7 +90,7 @@ class Training:
                 continue
             score, valid_loss = self.evaluate()
             if not np.isfinite([loss, valid_loss]).all():
-                raise NotFiniteError(
+                raise DivergedError(
                     f"The loss is no longer finite in epoch {epoch}.\n"
                     f"Lower learning_rate (now {options.learning_rate:g}), or scale the features."
                 )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from gamlp.errors import NotFiniteError
+from gamlp.errors import DivergedError
 from gamlp.methods.base import Context, FittedMethod, Method
 from gamlp.progress import log
 from gamlp.settings import TARGET, Dropout, MetricName, checked
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from gamlp.storage.files import Array
     from gamlp.train.living import Living
 
+LEFT_OUT = {"valid": None, "seconds": None}
 USUAL_SHARE = 0.25  # of the most that training may take: early stopping ends it about there
 
 
@@ -166,18 +167,18 @@ class Portfolio(Method):
             needed = USUAL_SHARE * (candidate.method.expected_seconds(graph, split, candidate.settings) or 0.0)
             if members and needed > ends - time.monotonic():
                 log.info("%s is left out: it would take about %.0f s.", candidate.method.name, needed)
-                tried.append({**candidate.data(), "valid": None, "seconds": None})
+                tried.append({**candidate.data(), **LEFT_OUT, "why": "no time"})
                 continue
             folder = context.folder and context.folder / f"candidate-{number}"
             started = time.monotonic()
             within = replace(context, folder=folder, start=start, ends=ends, rival=rival)
             try:
                 fitted = candidate.method.fit(graph, split, candidate.settings, within)
-            except NotFiniteError as error:
+            except DivergedError as error:
                 if not members and number == len(plan) - 1:
                     raise
                 log.warning("%s is left out: %s", candidate.method.name, str(error).partition("\n")[0])
-                tried.append({**candidate.data(), "valid": None, "seconds": None})
+                tried.append({**candidate.data(), **LEFT_OUT, "why": "diverged"})
                 continue
             member, score = judged(candidate, fitted, graph, split, context)
             members.append(member)

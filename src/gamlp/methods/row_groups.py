@@ -13,7 +13,6 @@ when the next one comes. A group is as large as the disk allows, as every group 
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ import numpy as np
 from gamlp.errors import SettingsError
 from gamlp.model.registry import combiner_named
 from gamlp.progress import progress
+from gamlp.storage.scratch import sweep_scratch
 from gamlp.storage.sizes import format_size
 from gamlp.storage.threads import ranges
 from gamlp.train.inputs import embed, predict
@@ -56,7 +56,7 @@ def predict_groups(
         task = fitted.task(graph, known.candidates, keep=engine.cache is not None)
         data = data_of_last(task, known, fitted.networks)
         del task  # and its hops, where no cache has them: the disk is for the groups
-    groups = ranges(len(rows), rows_a_group(graph, fitted, engine.room))
+    groups = ranges(len(rows), rows_a_group(fitted, engine.room))
     part = rows_a_part(classes, engine.room)
     with progress("predict", total=len(rows)) as advance:
         for first, end in groups:
@@ -94,7 +94,7 @@ def check_candidates(count: int, classes: int, room: int | None) -> None:
         )
 
 
-def rows_a_group(graph: Graph, fitted: FittedHopNetwork, room: int | None) -> int:
+def rows_a_group(fitted: FittedHopNetwork, room: int | None) -> int:
     """Return how many rows' hops half of the free disk holds, and the memory what is made of them beside."""
     settings, classes, width = fitted.settings, fitted.context.classes, fitted.networks[-1].features
     hops = (settings.hops + 1) * width * (len(fitted.subsets) + 1 if fitted.subsets else 1)
@@ -104,7 +104,7 @@ def rows_a_group(graph: Graph, fitted: FittedHopNetwork, room: int | None) -> in
     held = 4 * width if combiner_named(settings.combiner).needs_stationary else 0
     if settings.labels and (added_up or settings.label_folds > 1):
         held += COPIES * 4 * classes
-    count = shutil.disk_usage(tempfile.gettempdir()).free // 2 // row
+    count = shutil.disk_usage(sweep_scratch("gamlp-hops").parent).free // 2 // row
     if room is not None and held:
         count = min(count, room // 4 // held)
     return max(ROWS_A_PART, int(count) // ROWS_A_PART * ROWS_A_PART)

@@ -1,7 +1,7 @@
 """The process: a socket, uvicorn on it, and an end that finishes what was begun.
 
-The socket is bound before anything is read, so that an address in use is told at once. SIGTERM and Ctrl-C end it:
-no new connections, all requests under way are answered, then it returns; a second Ctrl-C does not wait.
+The socket is bound before anything is read, so that an address in use is told at once. SIGTERM, SIGHUP and Ctrl-C end
+it: no new connections, all requests under way are answered, then it returns; a second Ctrl-C does not wait.
 """
 
 from __future__ import annotations
@@ -98,4 +98,7 @@ def serve(app: Any, bound: socket.socket, limits: Limits, ready: Callable[[], No
         server_header=False, limit_concurrency=CONNECTIONS, timeout_graceful_shutdown=3 * limits.seconds,
         h11_max_incomplete_event_size=2**16,
     )  # fmt: skip
-    asyncio.run(Server(config, ready).serve(sockets=[bound]))
+    server = Server(config, ready)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, server.handle_exit)  # uvicorn itself listens to the other two
+    asyncio.run(server.serve(sockets=[bound]))

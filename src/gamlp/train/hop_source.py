@@ -105,7 +105,8 @@ class HopSource:
             propagate = self.engine.propagate_once if self.single_pass else self.engine.propagate
             return propagate(graph.adjacency, scaling.seen(features), spec)
         typed, budget, room = graph.need_relations(), int(settings.subset_memory * 2**30), self.engine.room
-        budget = budget if room is None else min(budget, room // 4)
+        if self.single_pass and room is not None:  # in training it would decide which subsets are open at a time
+            budget = min(budget, room // 4)
         return subset_hops(self.engine, typed, scaling(features), subsets, spec, budget=budget)
 
     def _keep(

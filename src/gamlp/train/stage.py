@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gamlp.errors import NotFiniteError
+from gamlp.errors import DivergedError
 from gamlp.labels import AveragedTeacher, consistency_loss, distillation_loss, ramp_up
 from gamlp.model import Network
 from gamlp.model.cpu.buffer_pool import reuse_buffers
@@ -74,7 +74,7 @@ def train_stage(
             loss = run_epoch(state, inputs, data, settings, key=[seed, stage, facts.epoch])
             facts.epoch += 1
             if not math.isfinite(loss):
-                raise NotFiniteError(
+                raise DivergedError(
                     f"The loss is {loss} in epoch {facts.epoch} of stage {stage + 1}.\n"
                     "Lower learning_rate, set batch_norm=true, or scale the features: feature_scaling=standard."
                 )

@@ -82,7 +82,8 @@ def fit_stages(task: StageTask, known: StageData, *, folder: Path | None = None)
         networks.append(network)
         score, reliable = facts.best_score[0], len(data.reliable) + len(data.train) - len(known.train)
         cut = score < known.rival - HOPELESS or time.monotonic() >= known.ends  # short, perhaps: worth what it scores
-        if kept is None or score >= kept[0] or (task.settings.keep_stage == "last" and not cut):
+        last = task.settings.keep_stage == "last"
+        if kept is None or score > kept[0] or (not cut and (last or score == kept[0])):
             kept = (score, stage, logits, weights)
         history += [{"stage": stage + 1.0, **entry} for entry in facts.history]
         summary = {"epochs": facts.epoch, "best_epoch": facts.best_epoch, "reliable": reliable}

@@ -47,21 +47,24 @@ def inputs_for(
         return CombinedInputs(hops, labels, device, shares=shares.numpy(), memory=memory)
     if shelf is None:
         return Inputs(hops, labels, device, memory=memory)
-    return TurnInputs(hops, shelf, labels, device, settings)
+    return TurnInputs(hops, shelf, labels, device, settings, memory=memory)
 
 
 class TurnInputs(Inputs):
     """Rows of subsets that stay on disk; in training, of the open ones and the sum over the others."""
 
-    def __init__(self, hops: Hops, shelf: Shelf, labels: Array | None, device: str, settings: Settings) -> None:
-        super().__init__(hops, labels, device)
-        if settings.consistency:
-            raise SettingsError(
-                "The consistency loss (+scr) needs all relation subsets in memory.\n"
-                "Raise subset_memory, or leave it out."
-            )
-        self.shelf, self.epochs = shelf, settings.subset_turn
-        self.at_once = subsets_at_a_time(shelf.shape, settings.subset_memory)
+    def __init__(
+        self,
+        hops: Hops,
+        shelf: Shelf,
+        labels: Array | None,
+        device: str,
+        settings: Settings,
+        *,
+        memory: int | None = None,
+    ) -> None:
+        super().__init__(hops, labels, device, memory=memory)
+        self.shelf, self.settings = shelf, settings
         self.turn: tuple[object, ...] = ()
         self.open: list[int] = []
         self.place = np.zeros(0, np.int64)  # of each row of the hops among the loaded ones
@@ -71,11 +74,17 @@ class TurnInputs(Inputs):
     def begin_epoch(self, network: Network, ids: Array, key: list[int]) -> None:
         """Open the subsets of this epoch's turn; key is (seed, stage, epoch), ids are the nodes that train."""
         assert network.mixer is not None
-        turn = (*key[:2], key[2] // self.epochs)
+        if self.settings.consistency:
+            raise SettingsError(
+                "The consistency loss (+scr) needs all relation subsets in memory.\n"
+                "Raise subset_memory, or leave it out."
+            )
+        turn = (*key[:2], key[2] // self.settings.subset_turn)
         if turn != self.turn:
             self.turn, self.loaded = turn, np.zeros(0, np.float32)
-            random = np.random.default_rng([*turn, 0x7042])
-            self.open = sorted(random.permutation(self.shelf.shape[1])[: self.at_once].tolist())
+            random, count = np.random.default_rng([*turn, 0x7042]), self.shelf.shape[1]
+            at_once = subsets_at_a_time(self.shelf.shape, self.settings.subset_memory)
+            self.open = sorted(random.permutation(count)[:at_once].tolist())
             self._load(network.mixer, self.rows_of(ids))
         network.mixer.read(self.open)
         self.training = True

@@ -97,6 +97,9 @@ def map_stored(path: Path, member: zipfile.ZipInfo) -> Array:
         )  # in the header in front of the data: lengths of the name and an extra field
         name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
         first = member.header_offset + 30 + name + extra
+        there = path.stat().st_size - first
+        if member.file_size > there:
+            raise ValueError(f"{member.filename} declares {member.file_size:,} bytes, {there:,} are left of the file")
         check_stored(path, member, first)
         file.seek(first)
         shape, by_columns, dtype = check_header(file, first + member.file_size)
