@@ -146,7 +146,7 @@ def test_a_mapped_member_that_declares_more_than_the_file_has_is_refused(path, m
 def test_large_compressed_members_are_unpacked_and_mapped(path, monkeypatch):
     values = np.arange(1000.0).reshape(10, 100)
     np.savez_compressed(path, values=values)
-    monkeypatch.setattr(npz_arrays, "MAP_FROM", 100)
+    monkeypatch.setattr(npz_arrays, "UNPACK_FROM", 100)
     mapped = read_member(path, "values")
     assert isinstance(mapped, np.memmap)
     assert np.array_equal(mapped, values)

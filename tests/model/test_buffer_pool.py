@@ -5,7 +5,7 @@ import torch
 from numpy.testing import assert_array_equal
 
 from gamlp.model import build_network
-from gamlp.model.cpu import buffer_pool, fused
+from gamlp.model.cpu import buffer_pool
 from gamlp.model.cpu.buffer_pool import BufferPool, empty, reuse_buffers
 from gamlp.settings import Settings
 
@@ -66,7 +66,7 @@ def test_the_pool_lasts_as_long_as_training():
 
 
 def test_the_numbers_are_the_same(monkeypatch):
-    monkeypatch.setattr(fused, "_LARGE", 1)  # every result has a buffer of the pool
+    monkeypatch.setattr(buffer_pool, "LARGE", 1)  # every result has a buffer of the pool
     settings = Settings(combiner="jk", hops=2, hidden=16, head_layers=4, label_layers=3, dropout=0.4)
     random = np.random.default_rng(0)
     hops = torch.from_numpy(random.normal(size=(50, 3, 12)).astype(np.float32))

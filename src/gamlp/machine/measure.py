@@ -24,6 +24,7 @@ import torch
 from gamlp.errors import StorageError
 from gamlp.machine.cost import Constants, Gather
 from gamlp.machine.facts import free_bytes, processor_name
+from gamlp.model.cpu.products import multiply
 from gamlp.propagate import kernels
 from gamlp.storage.files import Array, digest
 from gamlp.storage.huge_pages import LINE, empty, prefaulted
@@ -47,7 +48,7 @@ def measure(folder: Path, *, sizes: tuple[int, ...] | None = None, disk_bytes: i
         stream = stream_bytes(run)
     reads, writes = disk_speeds(folder, disk_bytes)
     matrix = torch.ones(1024, 1024)
-    product = 2 * 1024**3 / best(lambda: matrix @ matrix, 5)
+    product = 2 * 1024**3 / best(lambda: multiply(matrix, matrix), 5)
     return Constants(gathers, stream, reads, writes, product, processor_name(), checksum_bytes())
 
 

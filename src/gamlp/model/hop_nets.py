@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from gamlp.model.cpu import fused, runs_on
 from gamlp.model.dropout import Dropout
-from gamlp.model.layers import BatchNorm, activate, new_slope, new_weight
+from gamlp.model.layers import BatchNorm, activate, new_slope, new_weight, product
 from gamlp.settings import Settings
 
 
@@ -43,7 +43,7 @@ class HopRows:
 
     def project(self, matrix: Tensor) -> Tensor:
         """Return [h⁰ ‖ … ‖ hᴷ] M.  matrix ((K+1)·H, O) → (B, O)."""
-        return self.side_by_side() @ matrix
+        return product(self.side_by_side(), matrix)
 
 
 class LinearHopRows(HopRows):
@@ -75,7 +75,7 @@ class LinearHopRows(HopRows):
         """Return [h⁰ ‖ … ‖ hᴷ] M."""
         blocks = matrix.view(len(self.weight), -1, matrix.shape[1])  # (K+1, H', O)
         through = (self.weight @ blocks).flatten(0, 1)
-        return torch.addmm(self.bias.flatten() @ matrix, self.y.flatten(1), through)
+        return product(self.y.flatten(1), through) + self.bias.flatten() @ matrix
 
 
 class HopNets(nn.Module):

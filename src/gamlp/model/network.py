@@ -19,7 +19,7 @@ from gamlp.model.combiners import shares_beforehand
 from gamlp.model.dropout import Dropout, set_keys
 from gamlp.model.head import LabelBranch, new_head
 from gamlp.model.hop_nets import HopNets
-from gamlp.model.layers import activate, new_slope, new_weight
+from gamlp.model.layers import activate, new_slope, new_weight, product
 from gamlp.model.mixer import SubsetMixer
 from gamlp.model.registry import combiner_named
 from gamlp.settings import Settings
@@ -56,8 +56,8 @@ class Residual(nn.Module):
 
     def forward(self, combined: Tensor, first: Tensor) -> Tensor:
         """Add the map of hop 0 to what the combiner gave.  combined (B, H'), first (B, F) → (B, H')."""
-        x = torch.addmm(combined, first, self.weight)
-        return activate(x, bias=self.bias, slope=self.slope, dropout=self.dropout)
+        x = product(first, self.weight)
+        return activate(x, bias=self.bias, skip=combined, slope=self.slope, dropout=self.dropout)
 
 
 class Network(nn.Module):

@@ -32,7 +32,8 @@ from gamlp.storage.files import Array, check_header, read_array, replacing
 from gamlp.storage.threads import prefetch
 
 MOST_PACKED = 1032  # a byte of deflated data stands for at most so many
-MAP_FROM = 2**30  # bytes; a larger array is mapped instead of read
+MAP_FROM = 2**26  # bytes; a larger array that is stored as it is is mapped instead of read
+UNPACK_FROM = 2**30  # bytes; the same of a compressed one, which takes the disk for it
 CHUNK = 2**24  # bytes read at a time
 ENCRYPTED = 1  # bit of a member's flags
 
@@ -73,12 +74,13 @@ def read_member(path: Path, key: str) -> Array:
         size, packed = member.file_size, member.compress_size
         if size > MOST_PACKED * packed + 1024 and member.compress_type == zipfile.ZIP_DEFLATED:
             raise ValueError(f"{key}.npy declares {size:,} bytes in {packed:,} packed ones")
-        if size < MAP_FROM:
+        stored = member.compress_type == zipfile.ZIP_STORED and not member.flag_bits & ENCRYPTED
+        if size < (MAP_FROM if stored else UNPACK_FROM):
             with archive.open(f"{key}.npy") as file:
                 check_header(file, size)
                 file.seek(0)
                 return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
-        if member.compress_type == zipfile.ZIP_STORED and not member.flag_bits & ENCRYPTED:
+        if stored:
             return map_stored(path, member)
         unpacked = path.with_name(f"{path.name}.unpacked") / f"{key}.npy"
         if not unpacked.is_file() or unpacked.stat().st_mtime < path.stat().st_mtime or unpacked.stat().st_size != size:
@@ -92,9 +94,7 @@ def read_member(path: Path, key: str) -> Array:
 def map_stored(path: Path, member: zipfile.ZipInfo) -> Array:
     """Map an array that is stored as it is, where it stands in the archive; not always at a multiple of its type."""
     with path.open("rb") as file:
-        file.seek(
-            member.header_offset + 26
-        )  # in the header in front of the data: lengths of the name and an extra field
+        file.seek(member.header_offset + 26)  # in the header before the data: lengths of the name and an extra field
         name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
         first = member.header_offset + 30 + name + extra
         there = path.stat().st_size - first

@@ -19,11 +19,14 @@ from contextlib import contextmanager
 from math import prod
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from gamlp.storage import huge_pages
 from gamlp.storage.files import Array
 
 LIMIT = 2**26  # bytes of free buffers
+LARGE = 2**19  # numbers from which on huge pages pay: 2 MiB
 
 
 class BufferPool:
@@ -75,3 +78,8 @@ def empty(shape: tuple[int, ...]) -> Array:
     """Return an uninitialised float32 array that begins on a cache line."""
     pools = _pools[:1]  # looked at once: another thread may end it
     return pools[0].empty(shape) if pools else huge_pages.on_a_line(shape, np.float32)
+
+
+def empty_tensor(shape: tuple[int, ...]) -> Tensor:
+    """Return an uninitialised float32 tensor; a large one is on huge pages, and from the pool."""
+    return torch.empty(shape) if prod(shape) < LARGE else torch.from_numpy(empty(shape))

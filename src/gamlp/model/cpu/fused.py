@@ -12,7 +12,6 @@ Backward draws the dropout mask again from its key and computes t again from x: 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,15 +20,14 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from gamlp.model.cpu import kernels
-from gamlp.model.cpu.buffer_pool import empty
+from gamlp.model.cpu.buffer_pool import empty_tensor
+from gamlp.model.cpu.products import multiply, multiply_transposed
 
 if TYPE_CHECKING:
     from gamlp.model.dropout import Dropout
     from gamlp.model.layers import BatchNorm
 
 Array = np.ndarray[Any, Any]
-
-_LARGE = 1 << 19  # numbers from which on huge pages pay: 2 MiB
 
 
 def keystream(words: int, key: int) -> Tensor:
@@ -86,7 +84,7 @@ class _Activate(torch.autograd.Function):
         ctx.static = norm is None or not norm.training
         ctx.drop = _drop_arguments(dropout)
         ctx.has = (bias is not None, norm is not None, skip is not None, slope is not None)
-        out = _new(x.shape)
+        out = empty_tensor(x.shape)
         affine, slopes = ctx.affine, _slopes(slope, x.shape[1])
         arguments = (_skip(skip, x), affine.scale, affine.shift, slopes, *ctx.drop)
         kernels.run(kernels.forward_rows, _array(x), *arguments, _array(out))
@@ -101,13 +99,13 @@ class _Activate(torch.autograd.Function):
         rows, columns = x.shape
         a: Affine = ctx.affine
         sums = np.empty((kernels.chunks_of(rows), 3, columns), np.float32)
-        inner = _new(x.shape)
+        inner = empty_tensor(x.shape)
         arguments = (_skip(skip, x), a.scale, a.shift, _slopes(slope, columns), a.mean, *ctx.drop)
         kernels.run(kernels.backward_rows, _array(x), *arguments, _array(grad.contiguous()), _array(inner), sums)
         total, moment, slopes = sums.sum(axis=0, dtype=np.float64)
         dx = inner
         if has_norm:
-            dx = _new(x.shape) if has_skip else inner
+            dx = empty_tensor(x.shape) if has_skip else inner
             share = 0.0 if ctx.static else 1 / rows
             b, c = (-share * a.scale * a.inverse**2 * moment), (-share * a.scale * total)
             columnwise = (a.scale, b.astype(np.float32), c.astype(np.float32))
@@ -124,14 +122,14 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        return torch.mm(x, weight, out=_new((len(x), weight.shape[1])))
+        return multiply(x, weight)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         x, weight = ctx.saved_tensors
-        dx = torch.mm(grad, weight.T, out=_new(x.shape)) if ctx.needs_input_grad[0] else None
-        return dx, x.T @ grad
+        dx = multiply(grad, weight.T) if ctx.needs_input_grad[0] else None
+        return dx, multiply_transposed(x, grad)
 
 
 class _HopLinear(torch.autograd.Function):
@@ -140,9 +138,9 @@ class _HopLinear(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)
-        out = _new((len(x), len(weight), weight.shape[2]))
+        out = empty_tensor((len(x), len(weight), weight.shape[2]))
         for hop in range(len(weight)):
-            torch.mm(x[:, hop], weight[hop], out=out[:, hop])
+            multiply(x[:, hop], weight[hop], out[:, hop])
         return out
 
     @staticmethod
@@ -152,9 +150,9 @@ class _HopLinear(torch.autograd.Function):
         dx = torch.empty_like(x) if ctx.needs_input_grad[0] else None
         d_weight = torch.empty_like(weight)
         for hop in range(len(weight)):
-            torch.mm(x[:, hop].T, grad[:, hop], out=d_weight[hop])
+            d_weight[hop] = multiply_transposed(x[:, hop], grad[:, hop])
             if dx is not None:
-                torch.mm(grad[:, hop], weight[hop].T, out=dx[:, hop])
+                multiply(grad[:, hop], weight[hop].T, dx[:, hop])
         return dx, d_weight
 
 
@@ -174,7 +172,7 @@ class _HopProducts(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         y, vectors = ctx.saved_tensors
         sums = np.empty((kernels.chunks_of(len(y)), *vectors.shape), np.float32)
-        dy = _new(y.shape)
+        dy = empty_tensor(y.shape)
         arguments = (_array(vectors), _array(grad.contiguous()), _array(dy), sums)
         kernels.run(kernels.product_backward_rows, _array(y), *arguments)
         return dy, _tensor(sums.sum(axis=0, dtype=np.float64))
@@ -186,18 +184,18 @@ class _HopSum(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, weights: Tensor, matrix: Tensor) -> Tensor:
         weights = weights.contiguous()
-        scaled = _new(y.shape)
+        scaled = empty_tensor(y.shape)
         kernels.run(kernels.scale_rows, _array(y), _array(weights), _array(scaled))
         ctx.save_for_backward(y, weights, matrix, scaled)
-        return torch.mm(scaled.flatten(1), matrix.flatten(0, 1), out=_new((len(y), matrix.shape[2])))
+        return multiply(scaled.flatten(1), matrix.flatten(0, 1))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> Any:
         y, weights, matrix, scaled = ctx.saved_tensors
-        d_matrix = scaled.flatten(1).T @ grad
-        dy, products = _new(y.shape), torch.empty_like(weights)
-        torch.mm(grad, matrix.flatten(0, 1).T, out=dy.flatten(1))
+        d_matrix = multiply_transposed(scaled.flatten(1), grad)
+        dy, products = empty_tensor(y.shape), torch.empty_like(weights)
+        multiply(grad, matrix.flatten(0, 1).T, dy.flatten(1))
         kernels.run(kernels.scale_backward_rows, _array(y), _array(weights), _array(dy), _array(products))
         return dy, products, d_matrix.view_as(matrix)
 
@@ -207,11 +205,6 @@ product: Callable[[Tensor, Tensor], Tensor] = _Product.apply
 hop_linear: Callable[[Tensor, Tensor], Tensor] = _HopLinear.apply
 hop_products: Callable[[Tensor, Tensor], Tensor] = _HopProducts.apply
 hop_sum: Callable[[Tensor, Tensor, Tensor], Tensor] = _HopSum.apply
-
-
-def _new(shape: tuple[int, ...]) -> Tensor:
-    """Return an uninitialised float32 tensor; a large one is on huge pages, and from the buffer pool."""
-    return torch.empty(shape) if prod(shape) < _LARGE else torch.from_numpy(empty(shape))
 
 
 def _array(x: Tensor) -> Array:
