@@ -86,9 +86,9 @@ def measure(*, rows: int, repeat: int) -> dict[str, Any]:
     }
 
 
-def take_turns(turns: dict[str, Callable[[], Any]], repeat: int) -> dict[str, float]:
+def take_turns(turns: dict[Any, Callable[[], Any]], repeat: int) -> dict[Any, float]:
     """Return each one's median seconds; the first round, which compiles and allocates, is not counted."""
-    times: dict[str, list[float]] = {name: [] for name in turns}
+    times: dict[Any, list[float]] = {name: [] for name in turns}
     for _ in range(repeat + 1):
         for name, turn in turns.items():
             start = perf_counter()

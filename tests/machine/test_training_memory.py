@@ -1,4 +1,4 @@
-"""The least memory of a training, by hand, and what is said where a limit is less."""
+"""The least memory of a training and its most seconds, by hand, and what is said where a limit is less."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from gamlp.cli.begin import announce
 from gamlp.graph.build.csr import adjacency_from_edges
 from gamlp.graph.graph import Graph
 from gamlp.graph.splits import Split
-from gamlp.machine.training import training_bytes
+from gamlp.machine import training
+from gamlp.machine.training import training_bytes, training_seconds
 from gamlp.propagate.engines.registry import EngineChoice
 from gamlp.runs.spec import RunSpec
 from gamlp.storage.memory import FLOOR
@@ -36,6 +37,15 @@ def test_memory_by_hand(rows, count):
     parameters = 10 * 5 + 5  # a linear layer with its bias
     batch = 64 * (3 * 6 * 10 + 14 * 8 + 4 * 5)
     assert found == FLOOR * 2 // 3 + 24 * NODES + 4 * (5 * parameters + batch + 4 * count * 5)
+
+
+@pytest.mark.parametrize(("rows", "count"), [("all", 200), ("labelled", 100)])
+def test_seconds_by_hand(monkeypatch, rows, count):
+    monkeypatch.setattr(training, "operations_a_second", lambda: 1e6)
+    spec_of = spec(hops=2, head_layers=1, residual=False, rows=rows, epochs=(30,), evaluate_every=2)
+    passes = 30 * (6 * 50 + 2 * 20 / 2) + 2 * count
+    seconds = passes * (10 * 5 + 5) / (training.SHARE * 1e6) + 30 * training.STEP
+    assert training_seconds(GRAPH, spec_of) == pytest.approx(len(spec_of.seeds) * seconds)
 
 
 def test_a_limit_that_a_step_breaks_is_doubted(caplog):

@@ -43,8 +43,11 @@ def training_seconds(graph: Graph, spec: RunSpec) -> float | None:
 
 def network_seconds(graph: Graph, split: Split, settings: Any) -> float:
     """Return about how many seconds a network on hops trains at most."""
-    parameters = parameters_of(graph, settings)
-    epochs, rows = sum(settings.epochs), graph.nodes if graph.targets is None else len(graph.targets)
+    from gamlp.train.hop_source import wanted_rows
+
+    wanted = wanted_rows(graph, split, settings)
+    parameters, rows = parameters_of(graph, settings), graph.nodes if wanted is None else len(wanted)
+    epochs = sum(settings.epochs)
     valid = len(split.valid) / settings.evaluate_every
     candidates = rows if settings.reliable_from == "all" else len(split.valid) + len(split.test)
     drawn = min(settings.unlabelled_rows or candidates, candidates)
