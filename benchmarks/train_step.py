@@ -87,10 +87,14 @@ def measure(*, rows: int, repeat: int) -> dict[str, Any]:
 
 
 def take_turns(turns: dict[Any, Callable[[], Any]], repeat: int) -> dict[Any, float]:
-    """Return each one's median seconds; the first round, which compiles and allocates, is not counted."""
+    """Return each one's median seconds, of the second of two calls: the first takes back what the others left behind.
+
+    The first round, which compiles and allocates, is not counted.
+    """
     times: dict[Any, list[float]] = {name: [] for name in turns}
     for _ in range(repeat + 1):
         for name, turn in turns.items():
+            turn()
             start = perf_counter()
             turn()
             times[name].append(perf_counter() - start)

@@ -37,7 +37,8 @@ from gamlp.targets.metrics import mean_and_std
 
 HERE = Path(__file__).parent.parent
 RECORDS = HERE / "benchmarks" / "recorded"
-PAGES = [HERE / "docs" / f"{name}.md" for name in ("results", "methods", "paper", "own-graph", "scale", "trust")]
+NAMES = ("results", "methods", "paper", "own-graph", "scale", "cost-model", "trust")
+PAGES = [HERE / "docs" / f"{name}.md" for name in NAMES]
 PLACE = re.compile(r"(<!-- (?:recorded: (\S+)|systems) -->\n).*?(<!-- end -->)", re.DOTALL)
 LARGE = ("ogbn-products", "ogbn-papers100M", "ogbn-mag")  # whose files are not on the machine of the records
 HEADER = ("in the paper", "method", "equation", "compared by", "test, %: graph published → here")
@@ -123,6 +124,7 @@ def by_rows(result: dict[str, Any]) -> str:
     """Return the table of a benchmark that keeps its rows as they are finished."""
     kinds = {
         "kind": portfolio, "base_rate": targets, "version": versions, "system": times_to_accuracy, "kept": kept_stages,
+        "inputs": products,
     }  # fmt: skip
     return next(made for key, made in kinds.items() if key in result["rows"][0])(result)
 
@@ -250,6 +252,17 @@ def kept_stages(result: dict[str, Any]) -> str:
         lines.append([graph, "many" if rows[0]["dense"] else "few", f"{fmean(last):.2f}", f"{fmean(best):.2f}", apart])
     header = ("graph", "neighbours", "the last, %", "the best, %", "the last above the best")
     return markdown_table(header, lines) + "\n"
+
+
+def products(result: dict[str, Any]) -> str:
+    """Return how quick matrix products are by either library."""
+    made = ("product", "gradient of the input", "gradient of the weight")
+    lines = [
+        [row["what"], f"{row['rows']:,} × {row['inputs']:,} × {row['outputs']:,}",
+         *(f"{row[what]['torch']:.0f}, {row[what]['oneDNN']:.0f}" for what in made)]
+        for row in result["rows"]
+    ]  # fmt: skip
+    return markdown_table(("", "rows × inputs × outputs", *(f"{what}: torch, oneDNN" for what in made)), lines) + "\n"
 
 
 def whole_recipe(result: dict[str, Any]) -> str:
