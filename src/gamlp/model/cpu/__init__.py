@@ -6,6 +6,7 @@ everything within `plain_torch`: what is exported is made of torch's operations 
 
     fused         the operations with their gradients, as autograd functions
     kernels       their loops over rows, compiled by numba; compared with plain torch in the tests
+    products      matrix products, by the library that uses all of the processor
     buffer_pool   memory for their results, used again from step to step
 """
 

@@ -5,7 +5,8 @@ along, does not, and takes half of the time there (`benchmarks/products.py`). On
 oneDNN cannot be written into memory that is there, and fresh memory is slow: so large ones are made a piece of rows at
 a time, each small enough for a cache, and copied to where they belong.
 
-The bits of a row of x W depend neither on the other rows nor on the number of threads.
+By oneDNN the bits of a row of x W depend neither on how many rows are beside it, as long as there is one, nor on the
+number of threads.
 """
 
 from __future__ import annotations
