@@ -8,7 +8,7 @@ ONEDNN = pytest.mark.skipif(not products.has_onednn(), reason="this torch has no
 LIBRARIES = [False, pytest.param(True, marks=ONEDNN)]
 
 
-@pytest.fixture(params=LIBRARIES, ids=["torch", "oneDNN"], autouse=True)
+@pytest.fixture(params=LIBRARIES, ids=["torch", "oneDNN"])
 def library(request, monkeypatch):
     monkeypatch.setattr(products, "by_onednn", lambda: request.param)
 
@@ -31,6 +31,7 @@ def hop(x):
 LAYOUTS = {"rows": lambda x: x, "columns": lambda x: x.T.contiguous().T, "with gaps": hop}
 
 
+@pytest.mark.usefixtures("library")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("other", LAYOUTS)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (7, 1433, 64), (3000, 40, 700), (2049, 5, 1)])
@@ -47,6 +48,7 @@ def test_products_of_all_layouts_are_those_of_float64(shape, layout, other):
     assert close(multiply_transposed(a, LAYOUTS[other](grad)), x.double().T @ grad.double())
 
 
+@pytest.mark.usefixtures("library")
 def test_a_gradient_that_is_one_number_for_all_rows():
     x = numbers(3000, 20)
     one = torch.ones(()).expand(3000, 4)  # as the sum of an output gives it
@@ -75,7 +77,6 @@ def test_with_onednn_a_row_has_the_same_bits_whatever_is_beside_it(monkeypatch):
     [("znver4", {"avx2", "avx512f"}, True), ("znver2", {"avx2"}, False), ("cascadelake", {"avx512f"}, False)],
 )
 def test_onednn_is_for_processors_that_mkl_does_not_use_in_full(monkeypatch, name, features, expected):
-    monkeypatch.undo()  # the library of this file's other tests
     monkeypatch.setattr(products, "cpu_name", lambda: name)
     monkeypatch.setattr(products, "cpu_features", lambda: frozenset(features))
     products.by_onednn.cache_clear()

@@ -18,9 +18,10 @@ from torch import Tensor
 
 from gamlp.model.cpu.buffer_pool import empty_tensor
 from gamlp.propagate.kernels import cpu_features, cpu_name
+from gamlp.storage import memory
 from gamlp.storage.threads import ranges
 
-PIECE = 2**18 - 2**12  # numbers of a product made at a time: an array of these is not a mapping of its own (`LARGE`)
+PIECE = memory.LARGE // 4 - 2**12  # numbers of a product made at a time, so that it is no mapping of its own
 COLUMNS = 512  # of a piece, at most
 SUMMED = 1024  # rows that a gradient adds up at a time: they are copied first, transposed
 
